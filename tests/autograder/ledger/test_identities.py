@@ -148,6 +148,22 @@ def test_who_is_two_people_at_once_is_refused() -> None:
     assert conflict.message == "canvas 1 is s1 and s2 at once"
 
 
+def test_whoever_is_two_people_is_not_a_third_by_weaker_evidence() -> None:
+    """Two by id, and a third by the email; two by logins, and a third by the name."""
+    people = [
+        Candidate("s1", {("canvas", "1"): True}, ("one",)),
+        Candidate("s2", {("github", "octo"): True}, ("two",)),
+        Candidate("s3", {}, ("doe@x.edu",), ("John Doe",)),
+    ]
+    by_id = Identity((("canvas", "1"), ("github", "octo")), ("doe@x.edu",), "")
+    by_login = Identity((), ("one", "two"), "John Doe")
+    for identity in (by_id, by_login):
+        (match,), (conflict,) = match_identities([identity], people)
+        assert (match.key, conflict.keys) == (None, ("s1", "s2"))
+    # s1 has another id on Canvas for sure: the login is not theirs
+    assert keys([canvas("7", "John Doe", "one", "two")], people) == ["s2"]
+
+
 def test_two_ids_of_one_person_are_refused_with_both_named() -> None:
     people = [Candidate("s1", {}, ("one", "one@example.org"))]
     matches, (conflict,) = match_identities(

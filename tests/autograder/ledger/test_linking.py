@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import KitError
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Course
 from autograder.course.folders import LEDGER_FILE
 from autograder.course.roster import Person
@@ -237,6 +238,26 @@ def test_a_file_that_says_the_same_is_left_alone(tmp_path: Path) -> None:
     content.students["ben"] = StudentRecord("ben", "ben")
     write_content(tmp_path, content)
     assert path.stat().st_ino != before.st_ino
+
+
+def test_a_file_that_is_part_of_a_transaction_comes_with_its_others(
+    tmp_path: Path,
+) -> None:
+    """Where the others cannot be written, the ledger is as it was."""
+    content = LedgerContent(1, {"ada": StudentRecord("ada", "ada")})
+
+    def write_and_fail() -> None:
+        with FileTransaction(tmp_path / ".autograder", "collect") as files:
+            write_content(tmp_path, content, files)
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        write_and_fail()
+    assert read_content(tmp_path).students == {}
+    with FileTransaction(tmp_path / ".autograder", "collect") as files:
+        write_content(tmp_path, content, files)
+        assert not (tmp_path / LEDGER_FILE).exists()
+    assert read_content(tmp_path) == content
 
 
 # names in course.toml

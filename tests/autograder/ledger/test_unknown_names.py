@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from autograder.cli.commands import main
 from autograder.course import load_course
+from autograder.ledger.ledger_file import LedgerContent, StudentRecord, write_content
 from autograder.ledger.unknown_names import unknown_names
 
 SETTINGS = """
@@ -58,6 +59,48 @@ def test_students_are_known_by_the_class_list(root: Path) -> None:
         "course.toml: extensions.a1_vectors: there is no student 'Ada Roe': "
         "the class list calls them 's01', write that",
     ]
+
+
+def test_a_class_list_that_cannot_be_read_leaves_assignments(root: Path) -> None:
+    """Commands that need the class list say what is wrong with it."""
+    (root / "students.csv").write_text("name\nAda Roe\n", encoding="utf-8")
+    assert unknown_names(load_course(root)) == ASSIGNMENTS
+
+
+def test_an_email_means_a_person_and_a_name_of_two_means_nobody(root: Path) -> None:
+    settings = root / "course.toml"
+    text = settings.read_text(encoding="utf-8")
+    text = text.replace("ana = 1", '"ANNA@x.edu" = 1')
+    settings.write_text(text, encoding="utf-8")
+    (root / "students.csv").write_text(
+        "id,name,email\ns01,Ada Roe,\ns02,Ada Roe,\nu77,Anna Lee,anna@x.edu\n",
+        encoding="utf-8",
+    )
+    beginning = "course.toml: extensions.a1_vectors: there is no student"
+    assert unknown_names(load_course(root))[2:] == [
+        f"{beginning} 'ANNA@x.edu': the class list calls them 'u77', write that",
+        f"{beginning} 'Ada Roe'",
+    ]
+
+
+def test_whom_a_download_brought_is_known(root: Path) -> None:
+    students = ("ana", "Ada Roe", "s01")
+    records = {name: StudentRecord(name, f"folder-{name}") for name in students}
+    write_content(root, LedgerContent(1, records))
+    (root / "submitted" / "zoe").mkdir(parents=True)
+    assert unknown_names(load_course(root)) == ASSIGNMENTS
+
+
+def test_times_alone_and_no_times_name_no_student(root: Path) -> None:
+    (root / "course.toml").write_text(
+        "[due]\na1_vector = 2026-03-02T09:00:00Z\n[extensions.a1_vectors]\n"
+    )
+    assert unknown_names(load_course(root)) == [
+        "course.toml: [due] names 'a1_vector', and there is no such assignment; "
+        "is it 'a1_vectors'?"
+    ]
+    (root / "course.toml").write_text("")
+    assert unknown_names(load_course(root)) == []
 
 
 def test_students_are_known_by_what_was_handed_in(root: Path) -> None:
