@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import zipfile
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
+import jinja2
 import pytest
 
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.course.roster import Person
 from autograder.marks.marks import Mark
-from autograder.outputs.bundle import archive_entry, course_files, files_below
+from autograder.outputs.bundle import (
+    archive_entry,
+    course_files,
+    files_below,
+    render_script,
+)
+from autograder.outputs.feedback_archive import pack_feedback
+from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.kit_wheel import kit_wheel, write_kit_wheel
 from autograder.outputs.totals import (
     course_totals,
@@ -22,6 +31,9 @@ from autograder.outputs.totals import (
     totals,
     totals_csv,
 )
+from autograder.records.model import Result
+
+RESULT = Result("m1", "ada", "sha", "suite", "strict", 1.0, 8.0, (), ())
 
 
 def test_files_below_are_regular_ones_without_caches(tmp_path: Path) -> None:
@@ -37,7 +49,8 @@ def test_files_below_are_regular_ones_without_caches(tmp_path: Path) -> None:
 def test_an_entry_has_rights_and_no_time_of_its_own() -> None:
     entry = archive_entry("a", 0o755)
     assert (entry.filename, entry.external_attr >> 16 & 0o777) == ("a", 0o755)
-    assert entry.date_time == archive_entry("b", 0o644).date_time
+    # the first time that a zip can write
+    assert entry.date_time == (1980, 1, 1, 0, 0, 0)
     # of Unix, whose rights count, and compressed
     assert (entry.create_system, entry.compress_type) == (3, zipfile.ZIP_DEFLATED)
 
@@ -70,6 +83,47 @@ def test_the_files_of_an_assignment_come_with_the_suites_settings(
         paths[name].touch()
     order = ["settings", "source", *order]
     assert list(course_files(course, assignment)) == [paths[name] for name in order]
+
+
+def test_a_script_is_filled_in_between_its_own_braces(tmp_path: Path) -> None:
+    """Shells and workflows use jinja's. A name that nobody gives is a mistake of the template."""
+    template = tmp_path / "run.sh"
+    template.write_text(
+        "<# of a bundle #>\n<% for name in names %>\necho ${{ x }} << name >>\n<% endfor %>\n"
+    )
+    script = render_script(template, names=["m1", "m2"])
+    assert script == "echo ${{ x }} m1\necho ${{ x }} m2\n"
+    with pytest.raises(jinja2.UndefinedError):
+        render_script(template)
+
+
+def test_feedback_is_packed_under_one_name_a_page(tmp_path: Path) -> None:
+    """Ada and bob are a group, whose page is packed once; who has no result, or no page yet, is
+    left out, and whom the platform does not know is named.
+    """
+    marks = [mark(student, 1.0) for student in ("ada", "bob", "cyd", "dan", "eve")]
+    names = dict.fromkeys(("ada", "bob"), "team.html") | {"dan": "dan.html"}
+    graded = [
+        dataclasses.replace(each, result=result)
+        for each, result in zip(
+            marks, [RESULT, RESULT, RESULT, None, RESULT], strict=True
+        )
+    ]
+    for student in ("ada", "bob", "cyd", "dan"):
+        path = feedback_path(tmp_path, "m1", student)
+        path.parent.mkdir(parents=True)
+        path.write_text(f"page of {student}", encoding="utf-8")
+
+    def name_of_page(mark: Mark, assignment: str) -> str:
+        assert assignment == "m1"
+        return names.get(mark.student, "")
+
+    pieces, unknown = pack_feedback(graded, "m1", tmp_path, name_of_page)
+    assert unknown == ("cyd",)
+    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
+        (entry,) = archive.infolist()
+        assert (entry.filename, archive.read(entry)) == ("team.html", b"page of bob")
+        assert entry.external_attr >> 16 & 0o777 == 0o644
 
 
 def test_a_kit_that_pip_does_not_know_has_no_wheel(

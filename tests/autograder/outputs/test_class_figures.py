@@ -41,6 +41,7 @@ from autograder.outputs.statistics import (
     summarize_questions,
     summarize_timing,
 )
+from autograder.outputs.terminal import question_sign
 from autograder.records.model import (
     Diagnosis,
     Graded,
@@ -293,6 +294,26 @@ def test_a_question_as_text() -> None:
     assert slip_hints(answer, answer.tests[1]) == ()
     evidence = dataclasses.replace(answer, diagnosis=None, slips=(), evidence="a sign")
     assert question_text(evidence, whole).startswith("a sign\n\n✗ doubles")
+    # notes on points stand between the hint and the tests, each a paragraph
+    kept = dataclasses.replace(evidence, kept=1.0, capped=1.0, carried=1.0, score=2.0)
+    hint, *notes, tests = question_text(kept, whole).split("\n\n")
+    assert (hint, tests.partition("\n")[0]) == (
+        "a sign",
+        "✗ doubles (0 of 2): not right yet",
+    )
+    assert notes == [kept_note(kept), cap_note(kept), carried_note(kept, whole)]
+    assert all(notes)
+
+
+def test_a_part_of_a_point_is_told_like_a_whole_one() -> None:
+    """Half a point that was carried, kept or lost to the bound on faults of memory."""
+    whole = result("ada", answered(1.0))
+    assert carried_note(scored(3.0, carried=0.5), whole).startswith("0.5 of these poi")
+    assert kept_note(scored(0.5, kept=0.5)).startswith("You keep 0.5 of 4 points")
+    assert cap_note(scored(0.5, capped=0.5)).endswith("nobody would see where.")
+    assert question_sign(scored(0.5, carried=0.5)) == "+"
+    assert question_sign(scored(0.5)) == "~"
+    assert question_sign(scored(-0.5)) == "✗"
 
 
 # tables

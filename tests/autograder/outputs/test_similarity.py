@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,7 @@ from autograder.outputs.code_fingerprints import (
 from autograder.outputs.shingles import shingles
 from autograder.outputs.similarity import (
     ComparedCell,
+    _shared_by_pairs,
     find_similar_pairs,
     read_known_texts,
     render_similarity,
@@ -122,6 +124,57 @@ def test_the_pairs_that_share_most_come_first_and_forty_are_shown(
     assert [(pair.students, pair.shared) for pair in found] == [
         (("eve", "fay"), 8),
         *[((student, "zoe"), 6) for student in students[:39]],
+    ]
+
+
+def test_a_tenth_of_a_large_class_writes_alike() -> None:
+    """Of 39 submissions three may share a fingerprint before it is common, of 40 four."""
+    students = {b"three": {"a", "b", "c"}, b"four": {"d", "e", "f", "g"}}
+    shared = _shared_by_pairs(students, 39)
+    assert set().union(*shared.values()) == {b"three"}
+    shared = _shared_by_pairs(students, 40)
+    assert shared["d", "g"] == {b"four"}
+    assert len(shared) == 3 + 6
+    students[b"five"] = set("hijkl")
+    assert len(_shared_by_pairs(students, 40)) == 3 + 6
+
+
+def test_release_key_and_known_answers_explain_and_a_students_mistake_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assignment = Assignment("m1", tmp_path)
+    assignment.solution.parent.mkdir(parents=True)
+    assignment.solution.touch()
+    reads: list[object] = []
+
+    def read_key(path: Path, most_mb: int) -> SimpleNamespace:
+        reads.append((path, most_mb))
+        question = SimpleNamespace(role="question", name="double", source="key")
+        return SimpleNamespace(
+            cells=[question, SimpleNamespace(role="text", source="t")]
+        )
+
+    def load_answers(path: Path, answers: dict[str, str]) -> list[SimpleNamespace]:
+        reads.append((path.name, answers))
+        own = SimpleNamespace(cell=f"of {path.name}", is_students=False)
+        return [own, SimpleNamespace(cell="a student's", is_students=True)]
+
+    release = SimpleNamespace(cells=[SimpleNamespace(source="released")])
+    monkeypatch.setattr(similarity, "read_notebook", read_key)
+    monkeypatch.setattr(similarity, "load_release", lambda assignment: release)
+    monkeypatch.setattr(similarity, "load_known_answers", load_answers)
+    course = Course(tmp_path)
+    assert read_known_texts(course, assignment) == [
+        "released",
+        "key",
+        "t",
+        "of mistakes.py",
+        "of alternates.py",
+    ]
+    assert reads == [
+        (assignment.solution.resolve(), course.limits.notebook_mb),
+        ("mistakes.py", {"double": "key"}),
+        ("alternates.py", {"double": "key"}),
     ]
 
 

@@ -43,6 +43,19 @@ def test_categories_and_weights_make_the_total(plain: Result) -> None:
     assert line.endswith("50,80,90,70,86.666667,70,a1,80,")
 
 
+def test_percents_and_means_have_six_digits_and_totals_two(plain: Result) -> None:
+    """A third and two sevenths: 33.333333 and 28.571429; their mean is 30.952381."""
+    by_assignment = marks(plain, a1=1, a2=2)
+    for name, most in (("a1", 3.0), ("a2", 7.0)):
+        (one,) = by_assignment[name]
+        by_assignment[name] = [dataclasses.replace(one, max_score=most)]
+    (row,) = totals(by_assignment, 0)
+    assert row.percents == {"a1": 33.333333, "a2": 28.571429}
+    assert row.total == 30.952381
+    line = totals_csv([row], ["a1", "a2"]).splitlines()[1]
+    assert line.endswith(",33.333333,28.571429,,30.95,")
+
+
 def test_weights_count_without_categories_too(plain: Result) -> None:
     """(50 + 3 * 90) / 4 = 80; with the lowest dropped, 90."""
     weights = Weights({"a2": 3.0})
