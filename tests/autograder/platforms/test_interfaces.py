@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -365,6 +366,78 @@ def test_moodle_may_answer_nothing() -> None:
     assert moodle(lambda request: httpx.Response(200, text=" "))._call("f", {}) is None
     answer = moodle(lambda request: httpx.Response(200, json=[1]))._call("f", {"a": 1})
     assert answer == [1]
+
+
+def test_a_request_to_moodle_or_classroom_ends_after_a_minute() -> None:
+    """The token must not follow to another address."""
+    for make in (MoodleInterface, ClassroomInterface):
+        http = make("https://one.example", "7", "m1", "token")._http
+        assert http.timeout == httpx.Timeout(60.0)
+        assert not http.follow_redirects
+
+
+def test_moodle_gets_fifty_marks_in_a_request() -> None:
+    """A person's comment and workflow state are sent back as they are; the last of 51 people has
+    neither.
+    """
+    forms: list[dict[str, str]] = []
+    users = [str(user) for user in range(51)]
+    assignment = {
+        "id": 3,
+        "cmid": 4,
+        "name": "m1",
+        "grade": 10,
+        "markingworkflow": 1,
+        "configs": [setting("1")],
+    }
+    graded = [{"userid": user, "grade": "1.0"} for user in users[:50]]
+    flags = [{"userid": "7", "workflowstate": "released"}]
+    comment = {"type": "comments", "editorfields": [{"text": "well done"}]}
+    answers = {
+        "mod_assign_get_assignments": {"courses": [{"assignments": [assignment]}]},
+        "mod_assign_get_grades": {"assignments": [{"grades": graded}]},
+        "mod_assign_get_user_flags": {"assignments": [{"userflags": flags}]},
+        "mod_assign_get_submission_status": {"feedback": {"plugins": [comment]}},
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        form = dict(parse_qsl(request.content.decode(), keep_blank_values=True))
+        if form["wsfunction"] == "mod_assign_save_grades":
+            forms.append(form)
+            return httpx.Response(200, text="null")
+        return httpx.Response(200, json=answers[form["wsfunction"]])
+
+    moodle(answer).send({user: float(user) for user in users})
+    sent = [
+        [
+            form[f"grades[{n}][userid]"]
+            for n in range(51)
+            if f"grades[{n}][userid]" in form
+        ]
+        for form in forms
+    ]
+    assert sent == [users[:50], users[50:]]
+    first, second = forms
+    assert {form["assignmentid"] for form in forms} == {"3"}
+    assert {form["applytoall"] for form in forms} == {"0"}
+    of_user_7 = {
+        name.removeprefix("grades[7]"): value
+        for name, value in first.items()
+        if name.startswith("grades[7]")
+    }
+    editor = "[plugindata][assignfeedbackcomments_editor]"
+    assert of_user_7 == {
+        "[userid]": "7",
+        "[grade]": "7.0",
+        "[attemptnumber]": "-1",
+        "[addattempt]": "0",
+        "[workflowstate]": "released",
+        f"{editor}[text]": "well done",
+        f"{editor}[format]": "1",
+    }
+    assert second["grades[0][grade]"] == "50.0"
+    assert second["grades[0][workflowstate]"] == ""
+    assert second[f"grades[0]{editor}[text]"] == ""
 
 
 def setting(value: object, **more: str) -> dict[str, Any]:

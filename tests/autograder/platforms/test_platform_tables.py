@@ -329,6 +329,7 @@ def test_grades_of_brightspace_are_given_and_cut() -> None:
     ]
     grades = read_grades(table, ",", "m1")
     assert (grades.maximum, grades.column) == ("10", 2)
+    assert grades.hand_in_times("UTC") == {}
     marks = [MARKS[0], MARKS[1], dataclasses.replace(MARKS[2], total=10.5)]
     text, difference = grades.fill(marks, STUDENTS)
     assert outcomes(difference) == [("ada", "gets"), ("bob", "keeps"), ("cyd", "gets")]
