@@ -32,7 +32,8 @@ from autograder.outputs.export import points_cell
 from autograder.platforms.platform import Interface, Standing, Standings
 from autograder.platforms.registry import platforms
 
-_MOST_OF_A_TOKEN = 4096  # bytes
+_MOST_READ = 4096
+"""Characters of a token's file: a token that ends there may be cut off."""
 
 
 def push_marks(
@@ -145,12 +146,14 @@ def read_token(root: Path, platform: str) -> str:
         if path.stat().st_mode & 0o077:
             raise KitError(f"{path} can be read by others: chmod 600 {path}")
         with path.open(encoding="utf-8") as file:
-            token = file.read(_MOST_OF_A_TOKEN).strip()
+            text = file.read(_MOST_READ)
     except (OSError, UnicodeDecodeError) as error:
         raise KitError(
             f"the token's file {path} cannot be read ({type(error).__name__})"
         ) from error
-    if not token.isprintable() or not token or " " in token:
+    token = text.strip()
+    is_one_word = token.isprintable() and " " not in token
+    if not token or not is_one_word or len(text) == _MOST_READ:
         raise KitError(f"{path} holds no token: one line with nothing else in it")
     return token
 

@@ -233,6 +233,8 @@ def test_folders_of_owners_hold_repositories_of_one_name(
         (["hw-1-ada/a.ipynb", "hw-1-ben/a.ipynb"], "hw-1-"),
         (["HW_1-ada/a.ipynb", "hw-1-bob/a.ipynb"], "hw-1-"),
         (["all/hw-ada/a.ipynb", "all/hw-ben/a.ipynb"], "hw-"),
+        (["all/hw-ada/a.ipynb", "all/hw-ben/a.ipynb", "all/b.ipynb"], "hw-"),
+        (["all/hw-ada/a.ipynb", "all/hw-ben/a.ipynb", "b.ipynb"], "hw-"),
         (["hwada/a.ipynb", "hwben/a.ipynb"], ""),
         (["hw-ada/a.ipynb"], ""),
         ([], ""),

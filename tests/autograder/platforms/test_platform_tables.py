@@ -432,7 +432,10 @@ def test_a_token_comes_from_the_environment_or_a_file_of_ones_own(
         read_token(root, "canvas")
     file.chmod(0o600)
     assert read_token(root, "canvas") == "secret"
-    for text in ("", "two words", "a\x07b"):
+    file.write_text("t" * 4094 + "\n")
+    assert read_token(root, "canvas") == "t" * 4094
+    # of more than 4095 characters the end may be missing
+    for text in ("", "two words", "a\x07b", "t" * 4095 + "\n", "t" * 9999):
         file.write_text(text)
         with pytest.raises(
             KitError, match="holds no token: one line with nothing else"
