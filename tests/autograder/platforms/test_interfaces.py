@@ -16,6 +16,7 @@ from requests.adapters import HTTPAdapter
 
 from autograder.basics.errors import PlatformUnavailable
 from autograder.course import Course
+from autograder.ledger import Identity
 from autograder.platforms import push
 from autograder.platforms.api_client import find_titled
 from autograder.platforms.canvas_api import CanvasInterface, _Bounded, _standing
@@ -374,6 +375,55 @@ def test_a_request_to_moodle_or_classroom_ends_after_a_minute() -> None:
         http = make("https://one.example", "7", "m1", "token")._http
         assert http.timeout == httpx.Timeout(60.0)
         assert not http.follow_redirects
+
+
+def test_moodle_lists_everybody_once_with_the_grades_that_are_some() -> None:
+    """A grade below 0 is none. People's other courses are not asked for."""
+    asked: list[dict[str, str]] = []
+    assignment = {"id": 3, "cmid": 4, "name": "m1", "grade": 10}
+    grades = [{"userid": 5, "grade": "7.5"}, {"userid": 6, "grade": "-1.0"}]
+    people = [
+        {"id": 5, "fullname": "Ada", "email": "ada@x.edu"},
+        {"id": 6, "fullname": "Participant 77"},
+    ]
+    answers: dict[str, Any] = {
+        "mod_assign_get_assignments": {"courses": [{"assignments": [assignment]}]},
+        "mod_assign_get_grades": {"assignments": [{"grades": grades}]},
+        "mod_assign_list_participants": people,
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        form = dict(parse_qsl(request.content.decode(), keep_blank_values=True))
+        asked.append(form)
+        return httpx.Response(200, json=answers[form["wsfunction"]])
+
+    standings = moodle(answer).read()
+    assert (standings.title, standings.maximum, standings.notes) == ("m1", 10.0, ())
+    assert [(each.id, each.mark, each.identity) for each in standings.people] == [
+        ("5", 7.5, Identity((), ("ada@x.edu",), "Ada")),
+        ("6", None, Identity((("moodle", "77"),))),
+    ]
+    token = {"wstoken": "token", "moodlewsrestformat": "json"}
+    assert asked == [
+        {**token, "wsfunction": "mod_assign_get_assignments", "courseids[0]": "7"},
+        {**token, "wsfunction": "mod_assign_get_grades", "assignmentids[0]": "3"},
+        {
+            **token,
+            "wsfunction": "mod_assign_list_participants",
+            "assignid": "3",
+            "groupid": "0",
+            "filter": "",
+            "includeenrolments": "0",
+        },
+    ]
+    assignment["markingworkflow"] = 1
+    (note,) = moodle(answer).read().notes
+    assert note.endswith("students see a mark when its state is Released")
+    assignment["grade"] = 0
+    with pytest.raises(
+        PlatformUnavailable, match="'m1' takes no points in Moodle: cho"
+    ):
+        moodle(answer).read()
 
 
 def test_moodle_gets_fifty_marks_in_a_request() -> None:

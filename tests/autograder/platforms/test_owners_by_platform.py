@@ -127,6 +127,11 @@ def blackboard_owner(tmp_path: Path, receipt: str, user: str = "al1") -> Owner:
     return owner_of(find_owner, NAME.format(user=user, end="_work.ipynb"))
 
 
+def test_a_file_that_blackboard_did_not_name_is_nobodys() -> None:
+    find_owner = blackboard.find_owners(a_download())
+    assert find_owner(upload("al1_attempt/m1.ipynb")) is None
+
+
 def test_a_receipt_of_blackboards_tells_name_and_time(tmp_path: Path) -> None:
     receipt = (
         "\ufeffName: Ada Lovelace (a_l)\nDate Submitted: 2026-10-01 11:59:00 UTC\n\n"

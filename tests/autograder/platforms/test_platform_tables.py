@@ -20,6 +20,7 @@ from autograder.course.roster import Person
 from autograder.intake.archives import UploadedFile
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark, mark_from_result
+from autograder.outputs.outcome_words import cap_note, carried_note, kept_note
 from autograder.platforms import github, gradescope, lti, push
 from autograder.platforms.brightspace import read_grades
 from autograder.platforms.canvas import canvas_csv
@@ -504,6 +505,27 @@ def test_a_summary_names_failures_with_hints_and_notes() -> None:
     )
     assert "<br>the sign" in text
     assert "right (" not in text
+
+
+def test_a_summary_says_why_points_differ_from_those_of_the_tests() -> None:
+    """Carried from another question's mistake, kept for a slip, lost to a fault of memory."""
+    failed = outcome("test_doubles", 0.0, 2.0)
+    answer = dataclasses.replace(
+        question("double", failed, outcome("test_right", 1.0, 1.0)),
+        carried=0.5,
+        kept=0.25,
+        capped=0.25,
+    )
+    whole = result("ada", 1.0, 3.0, questions=(answer,))
+    lines = job_summary([whole]).splitlines()
+    start = lines.index("### double")
+    assert [line for line in lines[start + 1 :] if line] == [
+        escape(carried_note(answer, whole)),
+        kept_note(answer),
+        cap_note(answer),
+        "- **doubles** (not right yet)",
+    ]
+    assert not any(lines[start + 1 : start + 8 : 2])
 
 
 def test_text_is_harmless_in_markdown() -> None:
