@@ -177,7 +177,7 @@ class Student:
             "give": give,
         }
         worker = self._get_worker()
-        encoder = _argument_encoder(worker)
+        encoder = argument_encoder(worker)
         if arguments is not None:
             positional, keywords = arguments
             header["value"] = encoder.encode([list(positional), dict(keywords)])
@@ -259,7 +259,7 @@ class Student:
         log.note(call)
         with _faults_noted(call):
             worker = self._get_worker()
-            encoder = _argument_encoder(worker)
+            encoder = argument_encoder(worker)
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, name)
@@ -482,7 +482,7 @@ class Handle(NotData):
             )
 
 
-def _argument_encoder(worker: Worker) -> Encoder:
+def argument_encoder(worker: Worker) -> Encoder:
     """An encoder of arguments for a worker.
 
     Arguments that are no data cross as numbers: of an object in the worker, or of a function of the

@@ -8,8 +8,10 @@ import contextlib
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from autograder.wire.bundles import ANSWER_OF_STEP, bundle, unbundle
 from autograder.wire.frames import (
     Block,
     Frame,
@@ -53,6 +55,19 @@ if TYPE_CHECKING:
 _MAX_REQUEST = 1 << 30
 
 
+@dataclass(slots=True)
+class _Row:
+    """Requests that are answered in a row.
+
+    Attributes:
+        answers: what each was answered, as the object that it is here.
+        replies: what the trusted side is told of each.
+    """
+
+    answers: list[Any] = field(default_factory=list)
+    replies: list[Frame] = field(default_factory=list)
+
+
 class Loop:
     """Runs one submission in one process: has its namespace, and its objects that are handles on
     the trusted side.
@@ -80,6 +95,7 @@ class Loop:
             None  # the record of the kernels of the call that is being answered
         )
         self._request = 0
+        self._row: _Row | None = None
 
     def serve(self) -> None:
         """Answer until the trusted side goes away."""
@@ -212,6 +228,26 @@ class Loop:
             notes["tape"] = launch.tape.finish(result)
         self._answer(result, decoder.grad_tensors, **notes)
 
+    def _do_script(self, frame: Frame) -> None:
+        """Answer requests in a row, up to the first that fails, with one reply to all of them. They
+        may name the answers of earlier ones.
+        """
+        self._row = row = _Row()
+        try:
+            for request in unbundle(frame.header["requests"], frame.tensors):
+                row.answers.append(None)
+                getattr(self, f"_do_{request.header['op']}")(request)
+                if row.replies[-1].header["ok"] is not True:
+                    break
+        finally:
+            self._row = None
+        headers, tensors = bundle(row.replies)
+        try:
+            self._reply({"replies": headers}, tensors)
+        except WireError as error:
+            failure = {"ok": False, "error": describe_error(error), "uncrossable": True}
+            self._reply({"replies": [failure]})
+
     def _do_repeat(self, frame: Frame) -> None:
         """Make one call many times over, for a clock on the trusted side; a request without
         arguments has those of the last one.
@@ -233,9 +269,9 @@ class Loop:
     def _do_get(self, frame: Frame) -> None:
         """Answer with the value of an object's attribute, or say that it is a method."""
         with self._reply_on_error():
-            owner = self._objects[frame.header["handle"]]
-            value = getattr(owner, frame.header["attribute"])
-            if callable(value) and not is_tensor(value):
+            value = getattr(self._owner(frame.header), frame.header["attribute"])
+            # in a row of requests, a method is an object like others
+            if callable(value) and not is_tensor(value) and self._row is None:
                 self._reply({"ok": True, "method": True})
             else:
                 self._answer(value, [])
@@ -253,8 +289,8 @@ class Loop:
         """The function or method of a call; where there is none, this method replies, and returns
         None.
         """
-        if "handle" in header:
-            owner = self._objects[header["handle"]]
+        if "handle" in header or "answer" in header:
+            owner = self._owner(header)
             attribute = header.get("attribute")
             if attribute is None:
                 return owner
@@ -266,9 +302,17 @@ class Loop:
             self._reply({"ok": False, "missing": True})
         return target
 
+    def _owner(self, header: dict[str, Any]) -> Any:
+        """The object that a request is about."""
+        if self._row is not None and "answer" in header:
+            return self._row.answers[header["answer"]]
+        return self._objects[header["handle"]]
+
     # replies
 
     def _answer(self, value: Any, inputs: list[Tensor], **notes: Any) -> None:
+        if self._row is not None:
+            self._row.answers[-1] = value
         encoder = Encoder(self._reference)
         try:
             encoded = encoder.encode(value)
@@ -291,6 +335,9 @@ class Loop:
     def _reply(
         self, header: dict[str, Any], tensors: dict[str, Block] | None = None
     ) -> None:
+        if self._row is not None:
+            self._row.replies.append(Frame(header, tensors or {}))
+            return
         numbered = {"id": self._request, **header}
         send_frame(self._sock, Frame(numbered, tensors or {}))
 
@@ -333,12 +380,14 @@ class Loop:
         }
         send_frame(self._sock, Frame(header, encoder.tensors))
         while "op" in (frame := receive_frame(self._sock, _MAX_REQUEST)).header:
-            interrupted = self._request, self._counter, self._ban, self._launch
+            interrupted = (self._request, self._counter, self._ban, self._launch)
+            row, self._row = self._row, None
             self._ban = None
             try:
                 self._handle(frame)
             finally:
                 self._request, self._counter, self._ban, self._launch = interrupted
+                self._row = row
         if "refused" in frame.header:
             raise StandInRefused(frame.header["refused"])
         if "raised" in frame.header:
@@ -371,6 +420,8 @@ class Loop:
         """The object of a number; a number below 0 names a function of a test's own, and gives a
         function that calls it.
         """
+        if self._row is not None and reference.kind == ANSWER_OF_STEP:
+            return self._row.answers[reference.number]
         if reference.number < 0:
             return remote_function({"function": reference.number}, self._ask)
         return self._objects[reference.number]

@@ -15,7 +15,7 @@ from autograder.basics.errors import (
 )
 from autograder.course import Limits
 from autograder.sandbox.stand_in_answers import StandIns
-from autograder.sandbox.student import Handle, Student, _argument_encoder
+from autograder.sandbox.student import Handle, Student, argument_encoder
 from autograder.suite.calls import CallLog, start_log
 from autograder.suite.objects import NotData
 from autograder.wire.frames import Frame, WireError
@@ -302,7 +302,7 @@ def test_what_refuses_to_be_data_is_lent_to_nobody() -> None:
             return 1
 
     worker: Any = PlayedWorker()
-    encoder = _argument_encoder(worker)
+    encoder = argument_encoder(worker)
     with pytest.raises(WireError):
         encoder.encode([Refusing()])
     assert worker.stand_ins._lent == []
