@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from served_course import result_of
@@ -162,6 +163,32 @@ def test_a_pause_begins_with_the_newest_attempt(tmp_path: Path) -> None:
     assert paused.why_not_now([before]) == ""
     assert paused.why_not_now([]) == ""
     assert rules(tmp_path).why_not_now([just]) == ""
+
+
+def test_a_pause_is_over_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attempt at 12:00 and a pause of half an hour."""
+    paused = rules(tmp_path, submit=Submit(pause_minutes=30.0))
+    clock = SimpleNamespace(now=lambda zone: DUE + timedelta(minutes=30))
+    monkeypatch.setattr("autograder.server.rules.datetime", clock)
+    assert paused.why_not_now([attempt(1, 1.0)]) == ""
+    clock.now = lambda zone: DUE + timedelta(minutes=29, seconds=59)
+    words = paused.why_not_now([attempt(1, 1.0)])
+    assert words.startswith("the next attempt is possible from ")
+    assert "12:30" in words
+
+
+def test_work_is_past_due_after_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = rules(tmp_path, due={"a1": DUE})
+    clock = SimpleNamespace(now=lambda zone: DUE)
+    monkeypatch.setattr("autograder.server.rules.datetime", clock)
+    assert not due.is_past_due("ada", "a1")
+    clock.now = lambda zone: DUE + timedelta(seconds=1)
+    assert due.is_past_due("ada", "a1")
+    assert not due.is_past_due("ada", "a2")
 
 
 def test_after_the_due_time_a_student_sees_all(tmp_path: Path) -> None:

@@ -22,10 +22,11 @@ def test_a_demo_course_hands_in_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everybody but the student of whoever watches; one of them hands in no notebook."""
-    built, unbuilt = (Assignment(name, tmp_path) for name in ("m2", "m1"))
-    built.release.parent.mkdir(parents=True)
-    built.release.touch()
-    monkeypatch.setattr(Course, "assignments", lambda _: [unbuilt, built])
+    unbuilt, built, later = (Assignment(f"m{n}", tmp_path) for n in (1, 2, 3))
+    for each in (built, later):
+        each.release.parent.mkdir(parents=True)
+        each.release.touch()
+    monkeypatch.setattr(Course, "assignments", lambda _: [unbuilt, built, later])
     monkeypatch.setattr(demo_day, "pack_course", lambda course, each: each.name)
     seen: dict[str, Any] = {}
 
@@ -82,6 +83,7 @@ def test_a_demo_course_hands_in_by_itself(
     assert naps == [2.0, 2.0]
     assert lines == ["3 students hand in m2; what they do is gone when you end this"]
     built.release.unlink()
+    later.release.unlink()
     with pytest.raises(
         KitError, match=r"^nothing is built here: run `autograder build`"
     ):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autograder.server import people
-from autograder.server.database import open_database
+from autograder.server.database import audit, open_database
 from autograder.server.people import AuditLine, PeopleStore, Visitor
 
 FOURTEEN_DAYS = 1_209_600.0
@@ -67,6 +67,17 @@ def test_the_log_has_its_last_lines_the_newest_first(
         AuditLine(1003.0, "prof", "mark", "line 2"),
         AuditLine(1002.0, "prof", "mark", "line 1"),
     ]
+
+
+def test_a_page_has_the_last_five_hundred_lines_of_the_log(
+    store: PeopleStore,
+) -> None:
+    line = {"time": 1.0, "person": "prof", "action": "mark"}
+    lines = [{**line, "detail": f"line {number}"} for number in range(501)]
+    with store._engine.begin() as connection:
+        connection.execute(audit.insert(), lines)
+    shown = [line.detail for line in store.log_lines()]
+    assert (len(shown), shown[0], shown[-1]) == (500, "line 500", "line 1")
 
 
 def test_an_instructor_sees_the_class() -> None:

@@ -235,6 +235,52 @@ def test_what_nobody_foresaw_gives_an_attempt_back(
     assert len(desk._store.done) == 2
 
 
+def test_a_grader_waits_only_where_nothing_does(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two attempts, a fault of the database, an attempt that fails, nothing, and the end."""
+    script: list[Any] = [claim("ada"), claim("ben"), DATABASE_GONE, claim("cyd"), None]
+    events: list[Any] = []
+
+    def take(machine: str) -> Any:
+        assert machine == "machine-1"
+        if not script:
+            desk._closed.set()
+            return None
+        taken = script.pop(0)
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    def grade(taken: Any) -> None:
+        events.append((taken.attempt.student, set(desk._at_work)))
+        if taken.attempt.student == "cyd":
+            raise ValueError("two\nlines")
+
+    def give_back(taken: Any, error: Exception) -> None:
+        events.append(("back", taken and taken.attempt.student, type(error)))
+
+    monkeypatch.setattr(desk._store, "claim", take, raising=False)
+    monkeypatch.setattr(desk, "_grade", grade)
+    monkeypatch.setattr(desk, "_give_back", give_back)
+    monkeypatch.setattr(
+        desk._has_work, "wait", lambda seconds: events.append(("wait", seconds))
+    )
+    desk._work()
+    assert events == [
+        ("ada", {7}),
+        ("ben", {7}),
+        ("back", None, OperationalError),
+        ("wait", 0.5),
+        ("cyd", {7}),
+        ("back", "cyd", ValueError),
+        ("wait", 0.5),
+    ]
+    assert desk._at_work == set()
+    assert [line[:13] for line in desk.lines] == ["tried again: "] * 2
+    assert desk.lines[1] == "tried again: two lines"
+
+
 def test_leases_are_renewed_three_times_before_they_end(
     desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
