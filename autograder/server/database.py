@@ -19,7 +19,6 @@ from sqlalchemy import (
     MetaData,
     Row,
     Select,
-    String,
     Table,
     Text,
     UniqueConstraint,
@@ -41,27 +40,27 @@ attempts = Table(
     "attempts",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("student", String(300), nullable=False),
-    Column("assignment", String(200), nullable=False),
+    Column("student", Text, nullable=False),
+    Column("assignment", Text, nullable=False),
     Column("number", Integer, nullable=False),
     Column("received", Float, nullable=False),
-    Column("sha256", String(64), nullable=False),
-    Column("state", String(10), nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("state", Text, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("runs", Integer, nullable=False, default=0),
-    Column("machine", String(300), nullable=False, default=""),
+    Column("machine", Text, nullable=False, default=""),
     Column("leased_until", Float, nullable=False, default=0.0),
     Column("started", Float),
     Column("finished", Float),
-    Column("suite_sha256", String(64), nullable=False, default=""),
+    Column("suite_sha256", Text, nullable=False, default=""),
     Column("score", Float),
     Column("max_score", Float),
     Column("problem", Text, nullable=False, default=""),
     Column("filed", Boolean, nullable=False, default=False),
     Column("aside", Boolean, nullable=False, server_default=false()),
-    Column("handed_in_by", String(300), nullable=False, server_default=""),
+    Column("handed_in_by", Text, nullable=False, server_default=""),
     Column("weights_note", Text, nullable=False, server_default=""),
-    Column("nickname", String(100), nullable=False, server_default=""),
+    Column("nickname", Text, nullable=False, server_default=""),
     Column("nickname_note", Text, nullable=False, server_default=""),
     # SQLite reads a row from its begin, page by page: what is large stands last
     Column("answer", LargeBinary),
@@ -77,17 +76,17 @@ attempts = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("student", String(300), primary_key=True),
-    Column("key_sha256", String(64), nullable=False),
+    Column("student", Text, primary_key=True),
+    Column("key_sha256", Text, nullable=False),
 )
 """Keys of `check.py --submit`. Names and emails of people stand in the ledger alone."""
 
 links = Table(
     "links",
     metadata,
-    Column("key_sha256", String(64), primary_key=True),
-    Column("student", String(300), nullable=False),
-    Column("role", String(10), nullable=False),
+    Column("key_sha256", Text, primary_key=True),
+    Column("student", Text, nullable=False),
+    Column("role", Text, nullable=False),
     Column("expires", Float, nullable=False),
     Column("used", Float),
 )
@@ -98,13 +97,13 @@ requests = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("attempt", Integer, nullable=False),
-    Column("student", String(300), nullable=False),
-    Column("assignment", String(200), nullable=False),
-    Column("question", String(200), nullable=False),
+    Column("student", Text, nullable=False),
+    Column("assignment", Text, nullable=False),
+    Column("question", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("asked", Float, nullable=False),
     Column("reply", Text, nullable=False, default=""),
-    Column("replied_by", String(300), nullable=False, default=""),
+    Column("replied_by", Text, nullable=False, default=""),
     Column("replied", Float),
 )
 """What students ask about a question's grading."""
@@ -114,8 +113,8 @@ audit = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("time", Float, nullable=False),
-    Column("person", String(300), nullable=False),
-    Column("action", String(100), nullable=False),
+    Column("person", Text, nullable=False),
+    Column("action", Text, nullable=False),
     Column("detail", Text, nullable=False),
 )
 """Who changed what: marks, extensions, links."""
@@ -123,9 +122,9 @@ audit = Table(
 lti_states = Table(
     "lti_states",
     metadata,
-    Column("state", String(64), primary_key=True),
-    Column("nonce", String(64), nullable=False),
-    Column("issuer", String(300), nullable=False),
+    Column("state", Text, primary_key=True),
+    Column("nonce", Text, nullable=False),
+    Column("issuer", Text, nullable=False),
     Column("expires", Float, nullable=False),
 )
 """Launches from learning platforms that have begun."""
@@ -133,8 +132,8 @@ lti_states = Table(
 lti_columns = Table(
     "lti_columns",
     metadata,
-    Column("issuer", String(300), primary_key=True),
-    Column("assignment", String(200), primary_key=True),
+    Column("issuer", Text, primary_key=True),
+    Column("assignment", Text, primary_key=True),
     Column("line_item", Text, nullable=False),
     Column("line_items", Text, nullable=False),
     Column("roster_url", Text, nullable=False),
@@ -144,9 +143,9 @@ lti_columns = Table(
 sent_marks = Table(
     "sent_marks",
     metadata,
-    Column("assignment", String(200), primary_key=True),
-    Column("student", String(300), primary_key=True),
-    Column("mark", String(100), nullable=False),
+    Column("assignment", Text, primary_key=True),
+    Column("student", Text, primary_key=True),
+    Column("mark", Text, nullable=False),
 )
 """The marks that learning platforms have, as they were last sent."""
 
