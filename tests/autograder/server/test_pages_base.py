@@ -24,6 +24,7 @@ from autograder.server.pages_base import (
     go_to,
     instructor_of,
     own_address,
+    read_form,
     read_parts,
     sign_in,
     sign_in_member,
@@ -169,6 +170,39 @@ def test_a_form_has_fields_a_notebook_and_weights() -> None:
     sent[1:] = []
     assert asyncio.run(read_parts(asked)) == SentForm({"token": "t"}, b"", None)
     assert bounds == [{"max_files": 2, "max_fields": 20}] * 3
+
+
+@pytest.mark.parametrize(
+    ("student", "host", "counted"),
+    [
+        ("ada", "10.0.0.7", ("forms", "ada")),
+        ("", "10.0.0.7", ("sign_ins", "10.0.0.7")),
+        ("", None, ("sign_ins", "")),
+    ],
+)
+def test_a_form_counts_for_a_person_or_else_for_an_address(
+    monkeypatch: pytest.MonkeyPatch, student: str, host: str | None, counted: object
+) -> None:
+    """It counts before it is read, and is taken with the session's own token alone."""
+    events: list[Any] = []
+    limits = {
+        name: SimpleNamespace(check=lambda who, name=name: events.append((name, who)))
+        for name in ("forms", "sign_ins")
+    }
+
+    async def read(request: Any) -> SentForm:
+        events.append("read")
+        return SentForm({"token": "other"}, b"", None)
+
+    monkeypatch.setattr(pages_base, "read_parts", read)
+    asked = request(student=student, form_token="own")
+    asked.client = SimpleNamespace(host=host) if host else None
+    asked.app.state.rates = SimpleNamespace(**limits)
+    with pytest.raises(HTTPException, match="this form is too old"):
+        asyncio.run(read_form(asked))
+    assert events == [counted, "read"]
+    asked.session["form_token"] = "other"
+    assert asyncio.run(read_form(asked)).fields == {"token": "other"}
 
 
 def test_a_field_is_text_without_spaces_around_it() -> None:
