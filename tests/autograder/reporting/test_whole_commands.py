@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from stored_class import course, hand_in, request, result
 
-from autograder.basics.errors import NothingToGrade
+from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
+from autograder.marks.marks import Mark
 from autograder.records.model import Graded
 from autograder.records.results import TimingFile, write_result
 from autograder.reporting import marks_commands
 from autograder.reporting.marks_commands import (
+    _replace_feedback,
     export_command,
     report_command,
     totals_command,
@@ -111,6 +114,69 @@ def test_marks_are_pushed_without_a_file(
     expected = {"column": "HW 1", "provisional": True, "dry_run": True}
     assert pushed == [("m1", 2, "canvas", expected)]
     assert lines[-1] == "without a mark, withdrawn: 1: bob"
+
+
+def test_options_that_do_not_go_together_are_refused_before_anything_is_read(
+    course: Course,
+) -> None:
+    with pytest.raises(KitError, match=r"^classroom has no file: add --push$"):
+        list(export_command(request(course, "classroom"), lambda line: None))
+
+
+def test_an_export_into_the_gradebook_writes_nothing_else(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exports: list[Any] = []
+
+    def export(stored: Any, to: Path | None) -> Any:
+        exports.append((stored.assignment.name, stored.folder, to))
+        yield "1 results of m1"
+
+    monkeypatch.setattr(
+        "autograder.reporting.gradebook_export.export_gradebook", export
+    )
+    to = course.root / "gradebook.db"
+    lines = export_command(request(course, "gradebook", to=to), lambda line: None)
+    assert list(lines) == ["1 results of m1"]
+    assert exports == [("m1", course.results, to)]
+    assert not to.exists()
+
+
+class PlayedFiles:
+    """A transaction that notes what is written and removed."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] = []
+
+    def write(self, path: Path, content: bytes, **options: bool) -> None:
+        self.steps.append((path.name, content, options))
+
+    def remove(self, path: Path) -> None:
+        self.steps.append(path.name)
+
+
+def test_a_page_is_removed_only_where_there_is_one(course: Course) -> None:
+    """The history keeps it, under the student's name."""
+    stored: Any = SimpleNamespace(
+        assignment=Assignment("m1", course.root), course=course, folder=course.results
+    )
+    files: Any = PlayedFiles()
+    mark = Mark("a/b", "no notebook", folder="ada")
+    _replace_feedback(files, stored, mark, None)
+    assert files.steps == []
+    page = course.feedback / "ada" / "m1" / "m1.html"
+    page.parent.mkdir(parents=True)
+    page.write_bytes(b"before")
+    _replace_feedback(files, stored, mark, "before")
+    assert files.steps == []
+    _replace_feedback(files, stored, mark, None)
+    assert files.steps == [("a%2Fb.html", b"before", {}), "m1.html"]
+    files.steps.clear()
+    _replace_feedback(files, stored, mark, "after")
+    assert files.steps == [
+        ("a%2Fb.html", b"before", {}),
+        ("m1.html", b"after", {"to_disk": False}),
+    ]
 
 
 @pytest.mark.parametrize(
