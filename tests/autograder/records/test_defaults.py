@@ -68,6 +68,8 @@ def test_a_notebook_has_no_more_than_was_read() -> None:
     assert Answer("a", "text") == Answer("a", "text", blank=False, elsewhere=())
     cell = Cell("a", "extra", "")
     assert (cell.note, cell.place) == ("", -1.0)
+    # where a cell stands in the file does not make it another one
+    assert cell == Cell("a", "extra", "", place=3.0) != Cell("a", "extra", "x = 1")
     assert HandedInCell("code", "x") == HandedInCell("code", "x", id="", attachments={})
     assert CellOutcome("a", "ok") == CellOutcome("a", "ok", message="")
     submission = Submission("ada", "m1", Path(), "sha", ())

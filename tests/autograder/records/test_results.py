@@ -279,11 +279,20 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
             dataclasses.replace(course, grading=Grading(carry_credit=0.5)), assignment
         ),
     }
+    # these decide when a run ends, and what is beside a result
+    longer = dataclasses.replace(
+        course,
+        limits=Limits(run_minutes=7.0),
+        grading=Grading(speed_bonus=5.0, speed_bonus_at=9.0),
+    )
+    assert results.course_sha256(longer, assignment) == before
     assignment.solution.write_text("{ }", encoding="utf-8")
+    others.add(results.course_sha256(course, assignment))
+    assignment.release.write_text("{ }", encoding="utf-8")
     others.add(results.course_sha256(course, assignment))
     write_whole(assignment.suite / "test_softmax.py", "")
     others.add(results.course_sha256(course, assignment))
-    assert len(others | {before}) == 5
+    assert len(others | {before}) == 6
 
 
 def test_times_of_a_partial_run_are_merged(
