@@ -259,6 +259,16 @@ def test_quick_tests_come_first_and_then_those_of_the_own_room(
     constant = all_mutants(programs, tree)["module: LIMIT = 3: 3 → 4"]
     tests = trial._tests_in_order(constant)
     assert [test.test for test in tests] == ["first", "no", "fast", "quick", "slow"]
+    # a file that imports from the module makes records of it, which runs no line there
+    default = tree / "tests/autograder/room/test_defaults.py"
+    default.parent.mkdir(parents=True, exist_ok=True)
+    default.write_text("from autograder.room.numbers import LIMIT\n", encoding="utf-8")
+    records = [engine_coverage.TestLines("default", 0.2, {})]
+    name = default.relative_to(tree).as_posix()
+    coverage[name] = engine_coverage.FileCoverage({}, records)
+    tests = trial._tests_in_order(constant)
+    assert [test.test for test in tests][:2] == ["default", "first"]
+    assert "default" not in [test.test for test in trial._tests_in_order(mutant)]
     affordable, left = trial._affordable_tests(mutant)
     assert [test.test for test in affordable] == ["first", "fast", "quick"]
     assert left == 1

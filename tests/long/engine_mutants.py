@@ -231,21 +231,32 @@ class Trial:
         tests = []
         for name, coverage in self.coverage.items():
             is_elsewhere = Path(name).parent.name != room
-            for test in _tests_that_run(mutant, coverage.tests):
+            is_named = self._names_module(self.tree / name, mutant.module)
+            for test in _tests_that_run(mutant, coverage.tests, is_named=is_named):
                 is_slow = test.seconds + test.shared >= _QUICK
                 key = (is_slow, is_elsewhere, name, test.seconds, test.test)
                 tests.append((key, test))
         tests.sort(key=lambda pair: pair[0])
         return [test for _, test in tests]
 
+    @staticmethod
+    def _names_module(path: Path, module: str) -> bool:
+        """Whether a test file imports from a module of the engine."""
+        name = module.removesuffix(".py").replace("/", ".")
+        return path.is_file() and f"autograder.{name} " in path.read_text("utf-8")
+
 
 def _tests_that_run(
-    mutant: EngineMutant, tests: Sequence[TestLines]
+    mutant: EngineMutant, tests: Sequence[TestLines], *, is_named: bool
 ) -> list[TestLines]:
     """Which tests of a file may notice a mutant.
 
     What stands outside of functions, such as a field's default, runs at import: then all tests of
-    the file, where one of them runs a line of the module.
+    the file, where one of them runs a line of the module, or where the file imports from it: to
+    make a record runs none of its lines.
+
+    Args:
+        is_named: whether the file imports from the mutant's module.
     """
     lines = set(mutant.lines)
     if lines:
@@ -255,7 +266,7 @@ def _tests_that_run(
             if not lines.isdisjoint(test.lines.get(mutant.module, ()))
         ]
     is_run = any(mutant.module in test.lines for test in tests)
-    return list(tests) if is_run else []
+    return list(tests) if is_run or is_named else []
 
 
 def is_listed(mutant: EngineMutant, equivalent: Iterable[Equivalent]) -> bool:
