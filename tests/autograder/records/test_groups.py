@@ -9,6 +9,7 @@ from stored_results import OVER_QUERIES, outcome, question, result_of
 
 from autograder.records.groups import (
     ClassGroups,
+    MistakeGroup,
     fingerprint_nameless,
     nameless_questions,
     read_current_groups,
@@ -44,3 +45,22 @@ def test_groups_of_other_results_are_not_current(tmp_path: Path) -> None:
     assert read_current_groups(tmp_path, "attention", [handed_in_again]) is None
     (tmp_path / "attention.groups.json").write_text("{")
     assert read_current_groups(tmp_path, "attention", [first]) is None
+
+
+def test_one_group_of_several_gets_the_name_of_a_mistake() -> None:
+    """Its suite is then the one with that mistake; results stay those of before."""
+    first, second = (
+        MistakeGroup(name, "f", (), (), "", "", "", "", ("ada",))
+        for name in ("f-1", "f-2")
+    )
+    groups = ClassGroups("of results", "suite-1", (first, second), ("ben: away",))
+    assert (groups.group("f-2"), groups.group("f-3")) == (second, None)
+    named = groups.with_mistake("f-2", "half", "suite-2")
+    assert named == ClassGroups(
+        "of results",
+        "suite-2",
+        (first, dataclasses.replace(second, mistake="half")),
+        ("ben: away",),
+    )
+    assert ClassGroups("", "", ()).left_out == ()
+    assert first.mistake == ""

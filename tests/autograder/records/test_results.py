@@ -443,8 +443,13 @@ def test_only_the_run_of_a_whole_class_without_others_clears_parts(
     monkeypatch.setattr(results, "clear_parts", lambda path, *_: cleared.append(path))
     is_locked = True
 
+    held: list[tuple[Path, str, str, bool]] = []
+
     @contextlib.contextmanager
-    def hold(*_: object, shared: bool = False) -> Iterator[bool]:
+    def hold(
+        lock: Path, action: str, alternative: str, *, shared: bool = False
+    ) -> Iterator[bool]:
+        held.append((lock, action, alternative, shared))
         yield is_locked
 
     monkeypatch.setattr(results, "hold_lock", hold)
@@ -455,6 +460,21 @@ def test_only_the_run_of_a_whole_class_without_others_clears_parts(
     is_locked = False
     with results.lock_results(tmp_path / "locks", tmp_path, "m1"):
         assert len(cleared) == 2
+    # a lock for each folder that a run may write into
+    with results.lock_results(tmp_path / "locks", tmp_path / "other", "m1"):
+        pass
+    whole, share, *others = [lock for lock, *_ in held]
+    assert share == whole.with_name(f"{whole.name}-1-of-2")
+    assert others[0] == others[1] == whole != others[2]
+    assert {lock.parent for lock in (whole, *others)} == {tmp_path / "locks"}
+    assert len(whole.name) == len("m1-") + 16
+    action = f"writes results of m1 into {tmp_path}"
+    alternative = ", or name another folder with --out"
+    assert [rest for _, *rest in held[:3]] == [
+        [action, alternative, True],
+        [f"{action}, the share 1-of-2", alternative, False],
+        [action, alternative, False],
+    ]
 
 
 def test_a_headline_keeps_the_questions_with_two_answers(plain: Result) -> None:

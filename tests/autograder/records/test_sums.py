@@ -46,6 +46,7 @@ def test_points_that_add_up_are_no_problem() -> None:
     [
         (result(answered(), score=2.5), "^score is 2.5, and its parts make 2$"),
         (result(answered(), score=2.00001), "^score is 2.00001, and its parts make 2$"),
+        (result(answered(), score=2.0 + 1.5e-6), "^score is 2, and its parts make 2$"),
         (result(answered(), max_score=4.0), "^max_score is 4, and its parts make 3$"),
         (result(answered(score=2.5)), "^double: score is 2.5, and its parts make 2$"),
         (
