@@ -5,6 +5,7 @@ plays; no thread runs but the test's own.
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -310,6 +311,24 @@ def test_a_desk_has_a_thread_for_each_grader_and_for_leases(desk: Any) -> None:
     idle: Any = GradingDesk(lambda: desk.course, desk._store, "m", 0, "auto", print)
     assert [thread.name for thread in idle._threads] == ["leases"]
     assert threading.active_count() >= 1  # none of them was started
+
+
+def test_what_is_due_soonest_is_likeliest_until_its_due_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Due just now, in an hour, never, an hour ago and a day ago; what is not built is no one's."""
+    now = datetime(2026, 10, 1, 12, tzinfo=UTC)
+    hours = {"a1": -24, "a2": 1, "a4": 0, "a5": -1, "a6": 2}
+    due = {name: now + timedelta(hours=of) for name, of in hours.items()}
+
+    def built(name: str) -> Any:
+        release = SimpleNamespace(exists=lambda: name != "a6")
+        return SimpleNamespace(name=name, release=release)
+
+    entries = [built(f"a{number}") for number in range(1, 7)]
+    course: Any = SimpleNamespace(due=due, assignments=lambda: entries)
+    likely = [entry.name for entry in desk_module.likely_assignments(course, now)]
+    assert likely == ["a4", "a2", "a3", "a5", "a1"]
 
 
 def test_the_first_stations_are_those_of_the_likeliest_assignments(
