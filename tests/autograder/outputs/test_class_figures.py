@@ -305,6 +305,19 @@ def test_a_question_as_text() -> None:
     assert all(notes)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_message_is_cut_where_a_reader_gives_up(more: int) -> None:
+    """At 2000 characters on a page, and at 4000 in a file for programs."""
+    note = " … (1 characters more)" if more else ""
+    failed = outcome("test_doubles", 0.0, 2.0, message="m" * (2000 + more))
+    answer = question("double", failed)
+    text = question_text(answer, result("ada", answer))
+    assert text.endswith(f"\n    {'m' * 2000}{note}")
+    problem = Graded("eve", problem="m" * (4000 + more))
+    document = ElementTree.fromstring("".join(junit_xml([], [problem])))
+    assert [reason.text for reason in document.iter("error")] == [f"{'m' * 4000}{note}"]
+
+
 def test_a_part_of_a_point_is_told_like_a_whole_one() -> None:
     """Half a point that was carried, kept or lost to the bound on faults of memory."""
     whole = result("ada", answered(1.0))

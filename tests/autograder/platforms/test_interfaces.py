@@ -318,6 +318,14 @@ def test_pages_of_classroom_are_read_to_the_last() -> None:
     assert asked == [{"pageSize": "100"}, {"pageSize": "100", "pageToken": "p2"}]
 
 
+def test_a_list_of_classroom_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that leads to itself is asked for a thousand times at most."""
+    interface = ClassroomInterface("https://classroom.example", "7", "m1", "token")
+    answer = {"students": [{"n": 1}, "odd"], "nextPageToken": "p1"}
+    monkeypatch.setattr(interface, "_call", lambda *_: answer)
+    assert len(list(interface._pages("students", "students"))) == 1000
+
+
 # Moodle
 
 

@@ -127,6 +127,15 @@ def blackboard_owner(tmp_path: Path, receipt: str, user: str = "al1") -> Owner:
     return owner_of(find_owner, NAME.format(user=user, end="_work.ipynb"))
 
 
+@pytest.mark.parametrize(("lines_before", "name"), [(9_970, "Ada"), (10_000, "al1")])
+def test_the_head_of_a_receipt_has_ten_thousand_bytes(
+    tmp_path: Path, lines_before: int, name: str
+) -> None:
+    """A student may hand in a file that looks like a receipt, and is long."""
+    receipt = f"{'x' * (lines_before - 1)}\nName: Ada (al1)\n"
+    assert blackboard_owner(tmp_path, receipt).identity.name == name
+
+
 def test_a_file_that_blackboard_did_not_name_is_nobodys() -> None:
     find_owner = blackboard.find_owners(a_download())
     assert find_owner(upload("al1_attempt/m1.ipynb")) is None

@@ -507,6 +507,18 @@ def test_a_summary_names_failures_with_hints_and_notes() -> None:
     assert "right (" not in text
 
 
+def test_a_summary_fits_the_runner_and_messages_a_line() -> None:
+    """GitHub takes a mebibyte of one step. Of a message 1000 characters are shown."""
+    assert github.LARGEST_SUMMARY == 900_000
+    for length, words in ((1000, "m" * 1000), (1001, "m" * 1000 + " … &#40;1 charact")):
+        failed = outcome("test_doubles", 0.0, 2.0, message="m" * length)
+        whole = result("ada", 0.0, 2.0, questions=(question("double", failed),))
+        problem = Graded("eve", problem="m" * length)
+        summary = job_summary([whole], [problem])
+        assert summary.count(words) == 2
+        assert summary.count("charact") == (0 if length == 1000 else 2)
+
+
 def test_a_summary_says_why_points_differ_from_those_of_the_tests() -> None:
     """Carried from another question's mistake, kept for a slip, lost to a fault of memory."""
     failed = outcome("test_doubles", 0.0, 2.0)
