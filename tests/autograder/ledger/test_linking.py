@@ -26,6 +26,7 @@ from autograder.ledger.ledger_file import (
 from autograder.ledger.linking import (
     _choose_student,
     _people_of_students,
+    _suggest_name,
     link_download,
     match_rows,
 )
@@ -115,6 +116,20 @@ def test_a_name_of_two_rows_does_not_say_who_a_student_is() -> None:
         student = record.student
         people = _people_of_students(ledger_of(record), "m1", rows, [student])
         assert people == ({student: ADA} if is_found else {})
+
+
+@pytest.mark.parametrize(
+    ("person", "name"),
+    [
+        (row("501", "Ada Lovelace"), "Ada Lovelace_501"),
+        (row("501", ""), "moodle 501"),
+        (Identity((), (), "Ada Lovelace"), "Ada Lovelace"),
+    ],
+)
+def test_somebody_new_is_called_as_a_download_of_moodle_would(
+    person: Identity, name: str
+) -> None:
+    assert _suggest_name(person) == name
 
 
 def test_an_id_leads_to_its_student_before_an_account_and_a_name() -> None:
