@@ -1201,10 +1201,25 @@ def sorts_the_values(): ...
 @mistake(
     "compare",
     hint="A seed that occurs twice is one run counted twice: refuse it.",
-    replace=("if len(set(entries)) < len(entries):", "if False:"),
+    replace=(
+        "if len(set(entries)) < len(entries):",
+        "if name == 'values' and len(set(entries)) < len(entries):",
+    ),
     keeps=0.85,
 )
 def takes_a_seed_twice(): ...
+
+
+@mistake(
+    "compare",
+    hint="A value that occurs twice makes two equal rows, or one: refuse it before anything runs.",
+    replace=(
+        "if len(set(entries)) < len(entries):",
+        "if name == 'seeds' and len(set(entries)) < len(entries):",
+    ),
+    keeps=0.85,
+)
+def takes_a_value_twice(): ...
 
 
 @mistake(

@@ -131,5 +131,5 @@ def test_what_has_no_adapter_is_refused(student):
         assert_close(adapters["w"]["b"], torch.zeros(5, 8, dtype=torch.float64))
     for name in ("w", "v"):
         assert_refused(student.lora_adapters, params, [name], 0, sizes=(0,))
-        assert_refused(student.lora_adapters, params, [name], 6, sizes=(6, 5, 8))
+        assert_refused(student.lora_adapters, params, [name], 6, sizes=(6, 5))
     assert_refused(student.lora_adapters, params, ["w", "w_q"], 2, naming="w_q")

@@ -1822,6 +1822,14 @@ def operations_of_key_heads(): ...
 
 @mistake(
     "decode_costs",
+    hint="Every layer has scores and weighted sums of its own: yours are those of one layer.",
+    replace=("4 * config.num_layers * wide * n", "4 * wide * n"),
+)
+def scores_of_one_layer(): ...
+
+
+@mistake(
+    "decode_costs",
     hint="A step has one query a text: n scores, not n².",
     replace=(
         "4 * config.num_layers * wide * n",

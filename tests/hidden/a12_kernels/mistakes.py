@@ -347,8 +347,8 @@ def visits_every_tile(): ...
 
 @mistake(
     "causal_attention",
-    hint="The loop ends where the first query of the program sees no further. The last one sees 31 "
-    "keys more.",
+    hint="Your loop ends with the tile in which the first query of the program sees its last key. The "
+    "last query sees up to 31 keys more, and a part of a tile is a tile.",
     replace=(
         "(tl.program_id(0) + 1) * BLOCK + N_k - N_q",
         "tl.program_id(0) * BLOCK + 1 + N_k - N_q",

@@ -2007,6 +2007,18 @@ def norm_without_checks(): ...
 
 @mistake(
     "softmax_gradient_norm",
+    hint="Σp² − 2Σp³ + (Σp²)² is small near saturation, and its terms are close to 1: float32 keeps no "
+    "digit of it, and the root may be NaN. The entries of J are small themselves: square those.",
+    replace=(
+        "return jacobian.pow(2).sum().sqrt().item()",
+        "return (p.pow(2).sum() - 2 * p.pow(3).sum() + p.pow(2).sum() ** 2).sqrt().item()",
+    ),
+)
+def cancels_near_saturation(): ...
+
+
+@mistake(
+    "softmax_gradient_norm",
     hint="A tensor without axes has no len(): TypeError comes out before you refuse it. Look at "
     "its number of axes first.",
     replace=("z.ndim != 1 or z.shape[0] == 0", "len(z) == 0 or z.ndim != 1"),

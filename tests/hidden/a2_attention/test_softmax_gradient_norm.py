@@ -42,7 +42,7 @@ def test_equal_scores_have_a_norm_one_can_work_out(student):
 @points(1)
 def test_saturation_at_large_scores(student):
     """[1000, 0] lets nothing through (0, not NaN), [2000, 1999] what [1, 0] does; 1000 more on
-    every score changes nothing at all.
+    every score changes nothing at all. On the way there, [12, 0] lets little through, and not NaN.
     """
     assert_close(
         student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0
@@ -55,6 +55,11 @@ def test_saturation_at_large_scores(student):
         # shares of e / (1 + e) and the rest: twice their product
         norm = 2 * math.e / (1 + math.e) ** 2
         assert_close(student.softmax_gradient_norm(z), norm, atol=1e-4)
+    for score in (9.0, 10.0, 11.0, 12.0, 13.0, 14.0):
+        # shares of a = 1 / (1 + e^score) and the rest: twice their product
+        share = 1 / (1 + math.exp(score))
+        z = tensor([score, 0.0]).float()
+        assert_close(student.softmax_gradient_norm(z), 2 * share * (1 - share))
     assert_close(
         student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()),
         0.5,

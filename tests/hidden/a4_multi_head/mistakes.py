@@ -1949,8 +1949,8 @@ def repeats_the_values_by_their_own_number(): ...
 
 @mistake(
     "grouped_query_attention",
-    hint="Seven query heads cannot share three key heads: `//` rounds down, and torch fails later with "
-    "an error of its own. The docstring asks for a ValueError.",
+    hint="Seven query heads cannot share three key heads. Look whether they divide before you group "
+    "them: what torch raises later, if it raises at all, is no ValueError.",
     replace=("if num_heads % num_kv_heads:", "if False:"),
 )
 def rounds_the_group_down(): ...

@@ -802,7 +802,7 @@ def token_with_a_sigma_that_is_rounded_up(decimals, units):
 def token_of_three_levels(decimals, units):
     _refuse_rounding(decimals, units)
     # two features stick out, on both sides: the largest normalized value is sqrt(D / 2)
-    d = 2 * math.ceil(((units + 1) / 0.45) ** 2)
+    d = 2 * math.ceil(((units + 1) / 0.48) ** 2)
     values = [0.0] * d
     values[0], values[-1] = math.sqrt(d / 2), -math.sqrt(d / 2)
-    return torch.tensor(values, dtype=torch.float64) * (1 + 0.45 / 10**decimals)
+    return torch.tensor(values, dtype=torch.float64) * (1 + 0.48 / 10**decimals)

@@ -2847,6 +2847,15 @@ def token_in_float32(): ...
 
 @mistake(
     "rounding_counterexample",
+    hint="For 100 units your token has more than 100000 features. How much of a unit can the error of "
+    "sigma be? The closer to half of one, the fewer features are needed.",
+    replace=("((units + 1) / 0.4) ** 2", "(4 * units) ** 2"),
+)
+def token_longer_than_allowed(): ...
+
+
+@mistake(
+    "rounding_counterexample",
     hint="You return a number. The evidence is the token itself, a tensor [D].",
     replace=("return x", "return float(units)"),
 )
