@@ -91,6 +91,35 @@ def test_the_record_keeps_what_this_download_does_not_speak_of(tmp_path: Path) -
     assert record.absent == ("ben",)
 
 
+def test_names_that_a_person_should_know_of_are_told_once(tmp_path: Path) -> None:
+    """Of a folder that a person made already, and of a student without a doubt, nothing is."""
+    ada, ben, cyd = (Identity((("canvas", n),), (), n) for n in ("1", "2", "3"))
+    students = {ada: "A:B", ben: "C:D", cyd: "cyd"}
+    folders = {"A:B": "A_B-1", "C:D": "C_D-2", "cyd": "cyd"}
+    (tmp_path / "C_D-2").mkdir()
+    identified: list[Any] = []
+    collected: Any = SimpleNamespace(
+        _people=SimpleNamespace(
+            identify=lambda *given: identified.append(given), students=students
+        ),
+        ledger=SimpleNamespace(folder=folders.get),
+        _submitted=tmp_path,
+        _lines=[],
+    )
+    doubt = "user 2, or 7"
+    owners = [
+        Owner("a", ada, "m1"),
+        Owner("b", ben, "m1", doubt=doubt),
+        Owner("b", ben, "m1", doubt=doubt),
+    ]
+    _Collection._identify(collected, owners, "a.zip")
+    assert identified == [(owners, "a.zip")]
+    assert collected._lines == [
+        "A:B: no folder can be called that, so it is A_B-1",
+        "C:D: user 2, or 7? The file's name says no more; the class list or `--roster` can",
+    ]
+
+
 def test_an_arrival_has_the_first_id_or_else_an_account(tmp_path: Path) -> None:
     collected = collection(Collected(), tmp_path)
 

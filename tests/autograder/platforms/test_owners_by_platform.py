@@ -16,6 +16,7 @@ from autograder.platforms import (
     blackboard,
     brightspace,
     canvas,
+    edx,
     folder,
     gradescope,
     ilias,
@@ -134,6 +135,30 @@ def test_the_head_of_a_receipt_has_ten_thousand_bytes(
     """A student may hand in a file that looks like a receipt, and is long."""
     receipt = f"{'x' * (lines_before - 1)}\nName: Ada (al1)\n"
     assert blackboard_owner(tmp_path, receipt).identity.name == name
+
+
+@pytest.mark.parametrize("folder", ["", "export/", "export/Our course/"])
+def test_a_download_may_lie_in_folders(tmp_path: Path, folder: str) -> None:
+    """Where somebody has packed it anew: the file's own name says whose it is."""
+    named = f"{folder}adalovelace_11_22_m1.ipynb"
+    find_owner = canvas.find_owners(a_download(upload(named)))
+    assert owner_of(find_owner, named).student == "adalovelace_11"
+    anonymous = f"{folder}anon_aB3de_22_m1.ipynb"
+    find_owner = canvas.find_owners(a_download(upload(anonymous)))
+    assert owner_of(find_owner, anonymous).student == "anon_aB3de"
+    receipt = tmp_path / "receipt"
+    receipt.write_text("Name: Ada (a_l)\n", encoding="utf-8")
+    written = upload(folder + NAME.format(user="a_l", end=".txt"), receipt)
+    find_owner = blackboard.find_owners(a_download(written))
+    work = folder + NAME.format(user="a_l", end="_work.ipynb")
+    assert owner_of(find_owner, work).identity.name == "Ada"
+    of_edx = f"{folder}[1] - ada - m1.ipynb"
+    assert owner_of(edx.find_owner, of_edx).student == "ada"
+    for module, path in ((blackboard, work), (edx, of_edx)):
+        download = module.PLATFORM.download
+        assert download is not None
+        assert download.recognises(upload(path))
+        assert not download.recognises(upload(f"{path}/m1.ipynb"))
 
 
 def test_a_file_that_blackboard_did_not_name_is_nobodys() -> None:
