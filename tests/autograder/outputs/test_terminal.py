@@ -91,6 +91,14 @@ def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
     )
 
 
+def test_of_41_rows_one_is_left_out() -> None:
+    """And of 40, none."""
+    rows = list(range(1, 42))
+    assert select_rows(rows) == ([*range(1, 21), *range(22, 42)], 1)
+    assert select_rows(rows[:40]) == (rows[:40], 0)
+    assert select_rows([]) == ([], 0)
+
+
 def test_a_long_name_is_cut_at_28_characters(plain: Result) -> None:
     names = ["x" * 28, "y" * 29]
     results = [replace(plain, student=name) for name in names]

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from autograder.basics.errors import KitError
+from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Course
 from autograder.intake.archives import SkippedFile, UploadedFile
 from autograder.intake.collected import Arrival, Collected, NotTaken
 from autograder.intake.owners import Owner
 from autograder.ledger import Identity
 from autograder.platforms import folder, github, gradescope
-from autograder.platforms.collect import _Collection, _only_collector
+from autograder.platforms.collect import _Claim, _Collection, _only_collector
 from autograder.platforms.download_people import _add_row
 from autograder.platforms.platform import Download
 from autograder.platforms.registry import bundles
@@ -89,6 +89,94 @@ def test_the_record_keeps_what_this_download_does_not_speak_of(tmp_path: Path) -
     assert record.not_taken == {"eve": eve, "fay": fay}
     # of this platform, and still there
     assert record.absent == ("ben",)
+
+
+def test_what_is_chosen_of_several_notebooks_is_told() -> None:
+    """The later attempt; in one attempt the notebook that is called like the assignment."""
+    ada = Identity((("canvas", "1"),), (), "Ada")
+
+    def claim(path: str, attempt: float, **fields: Any) -> _Claim:
+        stem = path.rpartition("/")[2].removesuffix(".ipynb")
+        return _Claim(
+            upload(path), Owner("ada", ada, stem, attempt=(attempt,), **fields)
+        )
+
+    first = claim("ada/m1.ipynb", 1.0)
+    second = claim("ada/draft.ipynb", 2.0)
+    third = claim("ada/m1.ipynb", 2.0, late=True, unread="'noon' is no time")
+    collected: Any = SimpleNamespace(_assignment="m1", _lines=[])
+    assert _Collection._choose(collected, [first], "ada") is first
+    assert collected._lines == []
+    assert _Collection._choose(collected, [first, second, third], "ada") is third
+    assert collected._lines == [
+        "ada: 3 notebooks; took ada/m1.ipynb, left ada/m1.ipynb, ada/draft.ipynb",
+        "ada: marked as late",
+        "ada: when it was handed in is not known: 'noon' is no time",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("misnamed", "skipped", "there"),
+    [
+        (
+            ["a.ipynb: not named"],
+            [SkippedFile("b", ("b",), "big")],
+            "a.ipynb: not named",
+        ),
+        (
+            [],
+            [SkippedFile("b", ("b",), "big"), SkippedFile("c", ("c",), "old")],
+            "b: big",
+        ),
+        ([], [], ""),
+    ],
+)
+def test_a_download_without_anybodys_notebook_is_refused_with_an_example(
+    misnamed: list[str], skipped: list[SkippedFile], there: str
+) -> None:
+    collected: Any = SimpleNamespace(
+        _read_claims=lambda *_: ([], misnamed),
+        _format=SimpleNamespace(example="lastfirst_1_2_name.ipynb"),
+    )
+    unpacked: Any = SimpleNamespace(skipped=skipped)
+    with pytest.raises(NothingToGrade) as refused:
+        _Collection.run(collected, unpacked, Path("a.zip"), lambda file: None)
+    content = f", for example, {there}" if there else " no notebook at all"
+    assert str(refused.value) == (
+        f"a.zip: no file is named like lastfirst_1_2_name.ipynb; there is{content}"
+    )
+
+
+@pytest.mark.parametrize("is_hand_in", [True, False])
+def test_a_receipt_alone_says_that_somebody_handed_in(
+    tmp_path: Path, is_hand_in: bool
+) -> None:
+    """Of a platform whose descriptions prove it; a picture is work there only in the folder."""
+    ada = Owner("ada", Identity((), (), "Ada"), "m1")
+    collected = collection(Collected(), tmp_path)
+    collected._format.description_is_hand_in = is_hand_in
+    collected._format.describes = lambda name: name.endswith(".txt")
+    collected._is_work = lambda file: _Collection._is_work(collected, file)
+    unpacked: Any = SimpleNamespace(
+        skipped=[SkippedFile("x", (), "leads out of the archive")],
+        files=[
+            upload("ada/receipt.txt"),
+            upload("ada/m1/receipt.txt"),
+            upload("m1.ipynb"),
+        ],
+    )
+    alone = [SkippedFile("photo.png", ("m1", "photo.png"), "no notebook", True)]
+    reason = "no file came with this attempt"
+    receipts: list[Any] = [
+        (SkippedFile("receipt.txt", ("ada", "receipt.txt"), reason, True), None),
+        (SkippedFile("receipt.txt", ("ada", "m1", "receipt.txt"), reason, True), ada),
+    ]
+    found = _Collection._read_skipped(collected, unpacked, alone, lambda file: ada)
+    assert found == [
+        (unpacked.skipped[0], None),
+        (alone[0], ada),
+        *(receipts if is_hand_in else []),
+    ]
 
 
 def test_names_that_a_person_should_know_of_are_told_once(tmp_path: Path) -> None:
