@@ -86,8 +86,19 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
         "write_class_list": lambda *arguments: played.class_list.append(arguments[2:]),
     }.items():
         monkeypatch.setattr(gradebook_export, name, play)
-    monkeypatch.setattr(StoredMarks, "tell_stale", lambda *_: {})
+    for name, line in CHECKS.items():
+        monkeypatch.setattr(
+            StoredMarks,
+            name,
+            lambda stored, results, line=line: stored.tell(f"{len(results)} {line}"),
+        )
     return played
+
+
+CHECKS = {
+    "tell_stale": "results were looked at for their age",
+    "tell_flagged": "results were looked at for two answers to one call",
+}
 
 
 @pytest.fixture
@@ -132,7 +143,8 @@ def test_an_export_fills_the_courses_gradebook_and_the_folder_of_notebooks(
         f"2 results of m1 in {course.gradebook}",
         f"2 notebooks to grade by hand in {course.autograded}: open them in the formgrader",
     ]
-    assert told == [CONFLICT, UNREADABLE]
+    checks = [f"2 {line}" for line in CHECKS.values()]
+    assert told == [*checks, CONFLICT, UNREADABLE]
     assert played.files == [course.gradebook]
     url = f"sqlite:///{course.gradebook.with_suffix('.part').absolute()}"
     assert played.filled == [
