@@ -37,9 +37,11 @@ from autograder.cluster.messages import unpack_course
 from autograder.cluster.scheduler import _LOCAL
 from autograder.course import Limits
 from autograder.grading.batch import read_finished_job
+from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.pool import FinishedJob
 from autograder.grading.station import MachineFault
+from autograder.records.model import Graded
 from autograder.records.submission import FoundSubmission
 
 SOFTWARE = {"torch": "2.13.0", "Python": "3.11"}
@@ -336,6 +338,49 @@ def new_run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 NewRun = Callable[..., Any]
 
 
+def test_a_class_is_graded_until_the_courses_minutes_are_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seven minutes from now. Each answer comes with the name of its machine."""
+    runs: list[Any] = []
+    ada, bob = (FoundSubmission(name, Path(name)) for name in ("ada", "bob"))
+    packed = pack_graded(Graded("ada", problem="no notebook"))
+
+    def answers(connect: str) -> Any:
+        assert connect == "the way to s:1"
+        yield FinishedJob(ada, packed), "lab"
+        yield FinishedJob(bob), ""
+
+    def make(*given: Any) -> Any:
+        runs.append(given)
+        return SimpleNamespace(answers=answers)
+
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(driver, "_Run", make)
+    monkeypatch.setattr(driver, "find_extras", lambda *_: ("torch",))
+    monkeypatch.setattr(driver, "pack_course", lambda *_: b"course")
+    monkeypatch.setattr(
+        driver,
+        "open_cluster",
+        lambda address: contextlib.nullcontext(f"the way to {address}"),
+    )
+    course: Any = SimpleNamespace(limits=Limits(run_minutes=7.0))
+    assignment: Any = SimpleNamespace(name="m1")
+    cluster = driver.Cluster("s:1")
+    graded = list(cluster.grade(course, assignment, [ada, bob], "uid", print))
+    assert [(each.student, each.machine) for each, _ in graded] == [
+        ("ada", "lab"),
+        ("bob", ""),
+    ]
+    assert graded[1][0].untried
+    ((plugin, *rest),) = runs
+    assert (plugin._packed_course, plugin._assignment) == (b"course", "m1")
+    assert (plugin._isolation, plugin._extras) == ("uid", ("torch",))
+    until = 1000.0 + 420.0
+    expected = [course, assignment, deque([ada, bob]), until, cluster.refused, print]
+    assert rest == expected
+
+
 def test_machines_are_counted_once_a_tick(
     new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +392,7 @@ def test_machines_are_counted_once_a_tick(
     run._count_graders(client)
     assert run.graders == {"a": 1, "b": 4}
     assert run.unfit == {"c"}
+    assert run.warned == []
     client.machines = {}
     run._count_graders(client)
     assert client.calls == ["info"]
@@ -517,6 +563,18 @@ def test_a_course_is_told_and_taken_away(new_run: NewRun) -> None:
     client.status = "closed"
     run._leave(client)
     assert client.calls == [("close", 0.01)]
+
+
+def test_a_run_is_at_work_while_there_is_time_and_somebody_has_no_answer(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    assert new_run("ada", until=5.1)._is_at_work()
+    assert not new_run("ada", until=5.0)._is_at_work()
+    run = new_run(until=5.1)
+    assert not run._is_at_work()
+    run.tasks["key"] = None
+    assert run._is_at_work()
 
 
 def test_what_was_not_reached_in_time_is_yielded_without_an_answer(
