@@ -610,6 +610,43 @@ def test_a_scheduler_that_is_lost_may_come_back(
         assert client.calls[-2:] == [("unregister", "course-1"), ("close", 0.01)]
 
 
+@pytest.mark.parametrize(
+    ("until", "seconds"), [(1e12, 10.0), (1003.0, 3.0), (1000.001, 0.01)]
+)
+def test_a_scheduler_is_waited_for_no_longer_than_the_run_lasts(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch, until: float, seconds: float
+) -> None:
+    """Ten seconds at first, and a moment at least."""
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    waits: list[float] = []
+
+    def connect(seconds: float) -> Any:
+        waits.append(seconds)
+        raise ClusterUnavailable("nobody")
+
+    with pytest.raises(ClusterUnavailable):
+        list(new_run("ada", until=until).answers(connect))
+    assert waits == [seconds]
+
+
+def test_a_course_is_not_told_anew_at_once_after_a_loss(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr(time, "sleep", naps.append)
+    lost, found = PlayedClient(one=1), PlayedClient(one=1)
+    lost.outcome = OSError("gone")  # where the course is told
+    clients = iter([lost, found])
+    run = new_run("ada")
+    assert len(list(run.answers(lambda seconds: next(clients)))) == 1
+    assert naps == [0.01]
+    assert lost.calls == [
+        ("register", "course-1"),
+        ("unregister", "course-1"),
+        ("close", 0.01),
+    ]
+
+
 def test_dask_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     from autograder.cluster import scheduler
 
