@@ -179,6 +179,51 @@ def test_a_receipt_alone_says_that_somebody_handed_in(
     ]
 
 
+def test_files_without_a_notebook_are_a_students_or_are_told() -> None:
+    """Of four files of ben's three are named; what lies beside ada's notebook is counted."""
+    ada, ben = (
+        Owner(name, Identity((("canvas", name),), (), name), "m1")
+        for name in ("ada", "ben")
+    )
+    students = {ada.identity: "ada", ben.identity: "ben"}
+
+    def arrival(file: UploadedFile, owner: Owner) -> str:
+        return f"{owner.student} by {'/'.join(file.parts)}"
+
+    collected: Any = SimpleNamespace(
+        _people=SimpleNamespace(students=students),
+        _format=SimpleNamespace(own_files={"grades.csv"}),
+        _arrival=arrival,
+    )
+
+    def skipped(path: str, companion: bool = False) -> SkippedFile:
+        return SkippedFile(path, tuple(path.split("/")), "no notebook", companion)
+
+    claims: Any = {"ada": [_Claim(upload("top/ada/m1.ipynb"), ada)]}
+    files: list[tuple[SkippedFile, Owner | None]] = [
+        *[(skipped(f"ben/{number}.docx"), ben) for number in range(4)],
+        (skipped("ada/more.docx"), ada),
+        (skipped("ada/photo.png", True), ada),
+        (skipped("top/ada/deep/photo.png", True), None),
+        (skipped("grades.csv"), None),
+        (skipped("other/photo.png", True), None),
+        (SkippedFile("..", (), "leads out", False), None),
+    ]
+    found: Any = _Collection._describe_skipped(collected, claims, files)
+    not_taken, lines = found
+    reason = "; ".join(f"ben/{number}.docx: no notebook" for number in range(3))
+    assert {
+        name: (entry.student, entry.arrival, entry.reason)
+        for name, entry in not_taken.items()
+    } == {"ben": ("ben", "ben by ben/0.docx", reason)}
+    assert lines == [
+        "ada/more.docx: no notebook",
+        "other/photo.png: no notebook",
+        "..: leads out",
+        "3 other files beside the notebooks were left",
+    ]
+
+
 def test_names_that_a_person_should_know_of_are_told_once(tmp_path: Path) -> None:
     """Of a folder that a person made already, and of a student without a doubt, nothing is."""
     ada, ben, cyd = (Identity((("canvas", n),), (), n) for n in ("1", "2", "3"))

@@ -96,6 +96,14 @@ def test_a_submission_that_is_not_listed_is_called_by_its_folder(
     assert gradescope_owner(upload("export/m1.ipynb")) is None
 
 
+def test_a_list_that_a_student_handed_in_is_not_read(tmp_path: Path) -> None:
+    """In the folder of a submission, or deeper; the file here is not even there."""
+    for path in ("submission_9", "export/submission_9", "submission_9/deep/er"):
+        within = upload(f"{path}/submission_metadata.yml", tmp_path / "none")
+        find_owner = gradescope.find_owners(a_download(within))
+        assert owner_of(find_owner, f"{path}/m1.ipynb").student == "submission_9"
+
+
 def test_a_single_person_without_an_account_is_known_by_name(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("submission_7:\n  :submitters:\n  - :name: Ada\n", encoding="utf-8")

@@ -152,6 +152,21 @@ def test_a_worksheet_gives_what_moodle_takes() -> None:
     assert nothing.notes == ()
 
 
+def test_a_row_without_a_participants_number_is_nobodys() -> None:
+    """The table that is uploaded keeps it."""
+    odd = ["", *row(2)[1:]]
+    worksheet = read_worksheet([HEADINGS, row(1), odd, row(3)], ",")
+    assert list(worksheet.rows) == [1, 3]
+    assert list(worksheet.hand_in_times("UTC")) == [1, 3]
+    text, difference = worksheet.fill(MARKS[:1], {1: "ada"})
+    assert [line.partition(",")[0] for line in text.splitlines()[1:]] == [
+        "Participant 1",
+        "",
+        "Participant 3",
+    ]
+    assert difference.changes[1].person == "Bob (no number)"
+
+
 def test_a_worksheet_without_a_word_on_locked_grades_locks_none() -> None:
     place = HEADINGS.index("Grade can be changed")
     table = [HEADINGS, row(1), row(2, changed="No")]
@@ -594,13 +609,18 @@ def test_the_notebook_is_the_only_one_or_the_one_of_that_name(tmp_path: Path) ->
     assert find_notebook(tmp_path, "m1") == tmp_path / "mine.ipynb"
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "m1.ipynb").touch()
+    (tmp_path / "a.ipynb").touch()
     assert find_notebook(tmp_path, "m1") == tmp_path / "below" / "m1.ipynb"
     (tmp_path / ".ipynb_checkpoints").mkdir()
     (tmp_path / ".ipynb_checkpoints" / "m1.ipynb").touch()
     (tmp_path / "link.ipynb").symlink_to(tmp_path / "mine.ipynb")
     assert find_notebook(tmp_path, "m1") == tmp_path / "below" / "m1.ipynb"
     (tmp_path / "m1.ipynb").touch()
-    with pytest.raises(ValueError, match=words + "m1.ipynb, m1.ipynb, mine.ipynb"):
+    with pytest.raises(ValueError, match=words + "a.ipynb, m1.ipynb, m1.ipynb, mine"):
+        find_notebook(tmp_path, "m1")
+    for number in range(10):  # of many ten are named
+        (tmp_path / f"a{number}.ipynb").touch()
+    with pytest.raises(ValueError, match=r"a0\.ipynb, .*, a8\.ipynb\.$"):
         find_notebook(tmp_path, "m1")
 
 
