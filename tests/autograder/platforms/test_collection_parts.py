@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from autograder.ledger import Identity
 from autograder.platforms import folder, github, gradescope
 from autograder.platforms.collect import _Claim, _Collection, _only_collector
 from autograder.platforms.download_people import _add_row
+from autograder.platforms.files_beside import rank_file
 from autograder.platforms.platform import Download
 from autograder.platforms.registry import bundles
 
@@ -89,6 +92,32 @@ def test_the_record_keeps_what_this_download_does_not_speak_of(tmp_path: Path) -
     assert record.not_taken == {"eve": eve, "fay": fay}
     # of this platform, and still there
     assert record.absent == ("ben",)
+
+
+def test_files_are_ordered_by_attempt_name_archive_rank_and_path() -> None:
+    """From the least to the most likely: each is preferred for one reason alone."""
+    in_archive = dataclasses.replace(upload("z.zip"), inside=("m1.ipynb",))
+    files = [
+        (upload("z"), 1.0, "m1", 9.0),  # an earlier attempt
+        (upload("z"), 2.0, "draft", 9.0),  # called otherwise
+        (in_archive, 2.0, "m1", 9.0),  # in an archive
+        (upload("z"), 2.0, "m1", 1.0),  # of a lower rank
+        (upload("a"), 2.0, "m1", 2.0),
+        (upload("b"), 2.0, "m1", 2.0),
+    ]
+    ada = Identity((), (), "Ada")
+    ranks = [
+        rank_file(file, Owner("ada", ada, stem, attempt=(n,), rank=(rank,)), "m1")
+        for file, n, stem, rank in files
+    ]
+    assert sorted(ranks) == ranks
+    # without a rank the time of the file orders them
+    early, late = (
+        dataclasses.replace(upload(path), modified=datetime(2026, 10, day, tzinfo=UTC))
+        for path, day in (("b", 1), ("a", 2))
+    )
+    owner = Owner("ada", ada, "m1")
+    assert rank_file(early, owner, "m1") < rank_file(late, owner, "m1")
 
 
 def test_what_is_chosen_of_several_notebooks_is_told() -> None:
