@@ -389,8 +389,10 @@ def test_moodle_lists_everybody_once_with_the_grades_that_are_some() -> None:
     """A grade below 0 is none. People's other courses are not asked for."""
     asked: list[dict[str, str]] = []
     assignment = {"id": 3, "cmid": 4, "name": "m1", "grade": 10}
-    grades = [{"userid": 5, "grade": "7.5"}, {"userid": 6, "grade": "-1.0"}]
+    given = {4: "0.00000", 5: "7.50000", 6: "-1.00000"}
+    grades = [{"userid": user, "grade": grade} for user, grade in given.items()]
     people = [
+        {"id": 4, "fullname": "Zoe", "idnumber": "z1"},
         {"id": 5, "fullname": "Ada", "email": "ada@x.edu"},
         {"id": 6, "fullname": "Participant 77"},
     ]
@@ -408,6 +410,7 @@ def test_moodle_lists_everybody_once_with_the_grades_that_are_some() -> None:
     standings = moodle(answer).read()
     assert (standings.title, standings.maximum, standings.notes) == ("m1", 10.0, ())
     assert [(each.id, each.mark, each.identity) for each in standings.people] == [
+        ("4", 0.0, Identity((), ("z1",), "Zoe")),
         ("5", 7.5, Identity((), ("ada@x.edu",), "Ada")),
         ("6", None, Identity((("moodle", "77"),))),
     ]
