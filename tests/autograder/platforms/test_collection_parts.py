@@ -94,6 +94,41 @@ def test_the_record_keeps_what_this_download_does_not_speak_of(tmp_path: Path) -
     assert record.absent == ("ben",)
 
 
+def test_folders_in_a_clone_are_neither_forks_nor_clones(tmp_path: Path) -> None:
+    """Each has `src` in it, which is nobody's fork; one clone may have several folders."""
+    paths = ("m1-ada/src/m1.ipynb", "m1-ben/src/m1.ipynb")
+    for downloaded in (paths, ("m1-ada/src/m1.ipynb", "m1-ada/docs/m1.ipynb")):
+        find_owner = github.find_owners(a_download(tmp_path, *downloaded))
+        owner = find_owner(upload(downloaded[0]))
+        assert owner is not None
+        assert (owner.student, owner.place) == ("ada", ("m1-ada",))
+
+
+def test_the_instructors_own_repository_tells_no_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Around all clones: its commits say when the submissions were stored."""
+    asked: list[Any] = []
+
+    def last_commit(clone: Path, path: str) -> tuple[None, str]:
+        asked.append((clone, path))
+        return None, "no commit"
+
+    commits = SimpleNamespace(last_commit=last_commit)
+    monkeypatch.setattr(github, "CommitTimes", lambda scratch: commits)
+    for folder_ in (tmp_path, tmp_path / "m1-ada"):
+        (folder_ / ".git").mkdir(parents=True)
+    find_time = github._times_of_commits(tmp_path, tmp_path / "scratch")
+    file = upload("m1-ada/src/m1.ipynb")
+    ada = Owner("ada", Identity((), (), "ada"), "m1")
+    assert find_time(file, ada) == (None, "")
+    assert find_time(file, dataclasses.replace(ada, place=("m1-ben",))) == (None, "")
+    assert asked == []
+    own = dataclasses.replace(ada, place=("m1-ada",))
+    assert find_time(file, own) == (None, "no commit")
+    assert asked == [(tmp_path / "m1-ada", "src/m1.ipynb")]
+
+
 def test_files_are_ordered_by_attempt_name_archive_rank_and_path() -> None:
     """From the least to the most likely: each is preferred for one reason alone."""
     in_archive = dataclasses.replace(upload("z.zip"), inside=("m1.ipynb",))

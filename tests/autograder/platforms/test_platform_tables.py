@@ -155,14 +155,16 @@ def test_a_worksheet_gives_what_moodle_takes() -> None:
 def test_a_row_without_a_participants_number_is_nobodys() -> None:
     """The table that is uploaded keeps it."""
     odd = ["", *row(2)[1:]]
-    worksheet = read_worksheet([HEADINGS, row(1), odd, row(3)], ",")
+    spaced = ["Participant 3  ", *row(3)[1:]]
+    worksheet = read_worksheet([HEADINGS, row(1), odd, spaced], ",")
     assert list(worksheet.rows) == [1, 3]
+    assert worksheet.rows[3].ids == (("moodle", "3"),)
     assert list(worksheet.hand_in_times("UTC")) == [1, 3]
     text, difference = worksheet.fill(MARKS[:1], {1: "ada"})
     assert [line.partition(",")[0] for line in text.splitlines()[1:]] == [
         "Participant 1",
         "",
-        "Participant 3",
+        "Participant 3  ",
     ]
     assert difference.changes[1].person == "Bob (no number)"
 
