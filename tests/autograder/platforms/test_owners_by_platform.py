@@ -10,8 +10,10 @@ import pytest
 
 from autograder.basics.errors import KitError
 from autograder.intake.archives import UploadedFile
+from autograder.intake.collected import Arrival
 from autograder.intake.owners import FindOwner, Owner
 from autograder.ledger import Identity
+from autograder.marks.marks import Mark
 from autograder.platforms import (
     blackboard,
     brightspace,
@@ -23,6 +25,7 @@ from autograder.platforms import (
     moodle,
 )
 from autograder.platforms.github import _equal_folders, _shared_prefix
+from autograder.platforms.moodle_worksheet import read_people
 from autograder.platforms.platform import Download
 
 
@@ -369,3 +372,51 @@ def test_a_persons_folder_of_moodles_may_lie_in_others() -> None:
         assert (owner.student, owner.stem) == ("Ben Low_7", "m1")
         assert owner.identity == Identity((("moodle", "7"),), (), "Ben Low")
     assert moodle.find_owner(upload("all/m1/m1.ipynb")) is None
+
+
+# notes and pages
+
+
+def test_a_note_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    """A time of hand-in is a line, and no file of a megabyte."""
+    note = tmp_path / "note"
+    note.write_bytes(b"2026" * 300_000)
+    path = "ada/m1/timestamp.txt"
+    find_owner = folder.find_owners(a_download(upload(path, note)))
+    owner = owner_of(find_owner, "ada/m1/m1.ipynb")
+    assert owner.handed_in is None
+    assert owner.unread
+
+
+@pytest.mark.parametrize(
+    ("origin", "file", "of_canvas"),
+    [
+        ("canvas", "export/ada_11_22_m1.ipynb", "ada_11_22_m1.html"),
+        ("canvas", "ada_11_22_work.zip", "ada_11_22_work.html"),
+        ("moodle", "ada_11_22_m1.ipynb", ""),
+        ("", "", ""),
+    ],
+)
+def test_canvas_takes_a_page_under_the_name_of_what_was_handed_in(
+    origin: str, file: str, of_canvas: str
+) -> None:
+    arrival = Arrival(origin, "11", "Ada", file) if origin else None
+    mark = Mark("ada", "graded", arrival=arrival)
+    assert canvas.feedback_name(mark, "m1") == of_canvas
+
+
+def test_moodle_takes_a_page_under_name_and_number() -> None:
+    """No name there may have a `_`, and a `/` would be a folder."""
+    mark = Mark("Ada_B/C_17", "graded", ids={"moodle": "17"})
+    assert moodle.feedback_name(mark, "m1") == (
+        "Ada B C_17_assignsubmission_file_/m1.html"
+    )
+    assert moodle.feedback_name(Mark("ada", "graded"), "m1") == ""
+
+
+def test_a_worksheet_of_two_columns_has_names() -> None:
+    people = read_people([["Nummer", "Name"], ["Teilnehmer 5", " Ada "], ["x 6"]])
+    assert people == {
+        1: Identity((("moodle", "5"),), (), "Ada"),
+        2: Identity((("moodle", "6"),)),
+    }
