@@ -179,6 +179,19 @@ def has_a_glu(): ...
 
 @mistake(
     "decoder",
+    hint="This GELU is GPT-2's approximation by tanh. The setting asks for the exact one, with the error "
+    "function, which is given above.",
+    replace=(
+        "else gelu",
+        'else lambda h: torch.nn.functional.gelu(h, approximate="tanh")',
+    ),
+    keeps=0.65,
+)
+def approximates_the_gelu_by_tanh(): ...
+
+
+@mistake(
+    "decoder",
     hint="A misspelt setting goes through and tests nothing: what is none of CHOICES is refused.",
     replace=(
         """
@@ -311,11 +324,22 @@ def forgets_the_scores(): ...
 
 @mistake(
     "training_flops",
-    hint="There are two products over the tokens: the scores, and the weighted sum of the values.",
+    hint="Scores and weighted sums of the values cost 4 N D a token and layer, and you count half of it. Both "
+    "are products with all N tokens: what a causal mask hides is computed nevertheless.",
     replace=("attention = 2 * 2 * n * d", "attention = 2 * n * d"),
     keeps=0.5,
 )
-def counts_scores_and_no_sums(): ...
+def counts_half_of_scores_and_sums(): ...
+
+
+@mistake(
+    "training_flops",
+    hint="The mask takes the future away after the product has computed it: scores and weighted sums cost "
+    "4 N D a token and layer, and you count their causal part.",
+    replace=("attention = 2 * 2 * n * d", "attention = 2 * (n + 1) * d"),
+    keeps=0.5,
+)
+def counts_the_causal_triangle(): ...
 
 
 @mistake(
@@ -1405,6 +1429,18 @@ def takes_what_are_no_pairs(): ...
     replace=("abs(mean) > factor * error", "abs(mean) >= factor * error"),
 )
 def wins_at_the_border(): ...
+
+
+@mistake(
+    "paired_verdict",
+    hint="The difference has to exceed factor standard errors. In yours it may also be equal, so that two lists "
+    "of the same losses have a winner.",
+    replace=[
+        ("abs(mean) > factor * error", "abs(mean) >= factor * error"),
+        ('"first" if mean < 0 else "second"', '"first" if mean <= 0 else "second"'),
+    ],
+)
+def gives_a_draw_to_the_first(): ...
 
 
 @mistake(

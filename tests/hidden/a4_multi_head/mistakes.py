@@ -1839,6 +1839,18 @@ def looks_at_the_remainder_alone(): ...
 
 
 @mistake(
+    "split_heads",
+    hint="Whoever reads your ValueError wants to know what does not fit. Its message should have both numbers, "
+    "the columns and num_heads.",
+    replace=(
+        'f"{width} columns do not divide into {num_heads} heads"',
+        '"the columns do not divide into heads"',
+    ),
+)
+def splits_without_naming_the_sizes(): ...
+
+
+@mistake(
     "merge_heads",
     keeps=0.65,
     hint="`transpose_`, with the underscore, exchanges the axes of the caller's own tensor. Without "
@@ -2063,6 +2075,28 @@ def cuts_heads_by_reshaping_alone(): ...
 
 
 @mistake(
+    "fused_qkv",
+    keeps=0.65,
+    hint="Your queries are divided by √d. fused_qkv only projects and cuts: the scaling belongs to the "
+    "scores, and attention would divide once more.",
+    replace=(
+        "return split_heads(q, num_heads),",
+        "return split_heads(q, num_heads) * (columns // (3 * num_heads)) ** -0.5,",
+    ),
+)
+def scales_the_projected_queries(): ...
+
+
+@mistake(
+    "fused_qkv",
+    hint="What is refused is w_qkv: your message should say how many columns it has, those of all three parts "
+    "together.",
+    replace=("columns % (3 * num_heads)", "columns % 3"),
+)
+def refuses_a_third_of_the_columns(): ...
+
+
+@mistake(
     "multi_head_attention",
     hint="A mask of four axes gets another one, as those of three do. It has its axis for heads "
     "already: use it as it is.",
@@ -2157,3 +2191,12 @@ def forgets_the_batch_in_the_square(): ...
     ),
 )
 def answers_in_terabytes(): ...
+
+
+@mistake(
+    "attention_matrix_bytes",
+    hint="Your answer is a float, and bytes are an int. A division by / makes a float even where nothing "
+    "is left over, and beyond 2⁵³ floats have gaps.",
+    replace=("* bytes_per_element", "* bytes_per_element / 1"),
+)
+def counts_bytes_in_floats(): ...

@@ -906,6 +906,26 @@ def activates_into_float32(): ...
 def cuts_the_gradient(): ...
 
 
+@mistake(
+    "gelu",
+    hint="The caller's x is another one after your call. Names with _ at the end, such as mul_, "
+    "write in place, and float() of a float32 tensor is that tensor itself, no copy.",
+    replace=(
+        """
+        wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+        return (0.5 * wide * (1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))).to(x.dtype)
+        """,
+        """
+        wide = x.float()
+        half = 0.5 * wide
+        inner = wide.mul_(1 + 0.044715 * wide * wide).mul_(math.sqrt(2 / math.pi))
+        return (half * inner.tanh_().add_(1)).to(x.dtype)
+        """,
+    ),
+)
+def activates_in_place(): ...
+
+
 # ── language_model
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -3315,6 +3335,15 @@ def knows_one_vocabulary(): ...
     replace=("(first + 1) % 256", "122"),
 )
 def gives_the_rest_to_one_byte(): ...
+
+
+@mistake(
+    "misleading_token",
+    hint="The likeliest token is always the same byte in yours. What if the merges begin "
+    "with that byte?",
+    replace=("p[(first + 1) % 256] = 0.4", "p[0] += 0.4"),
+)
+def gives_the_rest_to_byte_0(): ...
 
 
 @mistake(
