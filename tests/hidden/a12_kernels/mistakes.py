@@ -326,6 +326,18 @@ def depth_is_not_checked(): ...
 
 @mistake(
     "tiles_asked_for",
+    hint="More programs than tiles are refused. Those that have no tile ask for nothing, and the others need "
+    "what they always need.",
+    replace=(
+        "min(depth, programs) < 1",
+        "min(depth, programs) < 1 or programs > order.numel()",
+    ),
+)
+def idle_programs_are_refused(): ...
+
+
+@mistake(
+    "tiles_asked_for",
     hint="A row of a is asked for once, whoever needs it: you count the tiles of c that are computed.",
     replace=("(rows + columns) * depth", "int(running.sum()) * depth"),
     keeps=0.65,
@@ -772,6 +784,44 @@ def backward_does_not_scale_the_scores(): ...
     ],
 )
 def dq_is_added_by_atomics(): ...
+
+
+@mistake(
+    "causal_attention_backward",
+    hint="A single kernel computes all three gradients. Two are asked for: a program that owns a tile of keys needs "
+    "no atomics for dk and dv, and one that owns a tile of queries none for dq.",
+    replace=[
+        (
+            "q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, do_ptr, dq_ptr, N_q, N_k, scale,",
+            "q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, do_ptr, dq_ptr, dk_ptr, dv_ptr, N_q, N_k, scale,",
+        ),
+        ("_, ds = weights_and_their_gradient", "p, ds = weights_and_their_gradient"),
+        (
+            'dq += tl.dot(ds, k, input_precision="ieee") * scale',
+            """
+            dq += tl.dot(ds, k, input_precision="ieee") * scale
+            dk = tl.dot(tl.trans(ds), q, input_precision="ieee") * scale
+            dv = tl.dot(tl.trans(p), do, input_precision="ieee")
+            tl.atomic_add(dk_ptr + k_places, dk, mask=columns[:, None] < N_k)
+            tl.atomic_add(dv_ptr + k_places, dv, mask=columns[:, None] < N_k)
+            """,
+        ),
+        (
+            "torch.empty_like(k), torch.empty_like(v)",
+            "torch.zeros_like(k), torch.zeros_like(v)",
+        ),
+        (
+            """
+            keys_and_values_kernel[(triton.cdiv(n_k, 32), batch * heads)](
+                q, k, v, o, lse, do, dk, dv, n_q, n_k, scale, D=d, BLOCK=32, num_warps=8
+            )
+            """,
+            "",
+        ),
+        ("q, k, v, o, lse, do, dq, n_q,", "q, k, v, o, lse, do, dq, dk, dv, n_q,"),
+    ],
+)
+def one_kernel_computes_all_gradients(): ...
 
 
 @mistake(
@@ -1258,6 +1308,15 @@ def times_are_added_in_seconds_alone(): ...
     replace=('"intensity": flops / moved', '"intensity": flops / elements'),
 )
 def intensity_for_each_number(): ...
+
+
+@mistake(
+    "limits",
+    hint="Your intensity is rounded down to a whole number, as // does. Operations for each byte are a "
+    "fraction.",
+    replace=('"intensity": flops / moved', '"intensity": float(flops // moved)'),
+)
+def intensity_is_rounded_down(): ...
 
 
 @mistake(

@@ -2112,6 +2112,17 @@ def loud_beats_only_the_word_itself(): ...
 
 @mistake(
     "break_the_equivalence",
+    hint="You beat the dot product of v with itself. Another row may have a larger one.",
+    replace=(
+        "2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)",
+        "2 * v + 100 * v.norm() * across",
+    ),
+)
+def loud_is_twice_the_word_and_far_across(): ...
+
+
+@mistake(
+    "break_the_equivalence",
     hint="Your second direction is always the first axis. What remains of it when v lies "
     "on that axis?",
     replace=("across[v.abs().argmin()]", "across[0]"),

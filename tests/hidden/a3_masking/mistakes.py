@@ -14,6 +14,8 @@ from autograder.suite import (
     not_finite,
     nothing_where_something_is_right,
     one_axis_less,
+    one_hot,
+    part,
     right_once_exchanged,
     right_once_scaled,
     right_once_transposed,
@@ -438,6 +440,19 @@ def scales_by_the_input_width(): ...
 @mistake(
     "cross_attention",
     keeps=0.65,
+    hint="You scale by the width of the values. A score is a product of a query and a key: their width is "
+    "what counts, and values may have another one.",
+    replace=(
+        "q = x_q @ w_q",
+        "q = x_q @ w_q * math.sqrt(w_k.shape[1] / w_v.shape[1])",
+    ),
+)
+def cross_scales_by_the_width_of_the_values(): ...
+
+
+@mistake(
+    "cross_attention",
+    keeps=0.65,
     hint="Three queries and seven keys: each row of seven weights sums to 1.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -448,6 +463,22 @@ def scales_by_the_input_width(): ...
     ),
 )
 def softmax_over_the_asking_tokens(): ...
+
+
+@mistake(
+    "cross_attention",
+    keeps=0.65,
+    hint="Dimension 1 is the axis of the keys only where nothing is batched; in a batch it is that of the "
+    "tokens that ask. Count the axis from the end.",
+    replace=(
+        "return scaled_dot_product_attention(q, k, v)",
+        """
+        scores = widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(q.shape[-1])
+        return (softmax(scores, dim=1) @ widen(v)).to(x_q.dtype)
+    """,
+    ),
+)
+def softmax_along_dimension_1(): ...
 
 
 @mistake(
@@ -770,6 +801,14 @@ def allowed_by_any_mask(): ...
     replace=("masks[1:]", "masks[1:2]"),
 )
 def only_the_first_two(): ...
+
+
+@mistake(
+    "combine_masks",
+    hint="You take the first mask and the last. Of three masks or more the ones between have a say, too.",
+    replace=("masks[1:]", "masks[-1:]"),
+)
+def only_the_first_and_the_last(): ...
 
 
 @mistake(
@@ -2070,6 +2109,27 @@ def fine_by_luck(): ...
 
 @mistake(
     "product_mask_evidence",
+    hint="Your `fine` has zeros in the future. What is 0 times −inf? And which sign does a score need "
+    "there to become −inf?",
+    replace=("fine = torch.ones(n, n)", "fine = torch.eye(n)"),
+    shows=part(0, one_hot(-1)),
+)
+def fine_is_the_identity(): ...
+
+
+@mistake(
+    "product_mask_evidence",
+    keeps=0.65,
+    hint="Your `fine` holds integers. Scores are floating point numbers: arange and whole numbers make "
+    "another dtype unless you ask for floats.",
+    replace=("fine = torch.ones(n, n)", "fine = torch.ones(n, n).long()"),
+    shows=part(0, has_dtype("int64")),
+)
+def fine_holds_integers(): ...
+
+
+@mistake(
+    "product_mask_evidence",
     hint="Your `one_way` is a board of both signs, positive right above the diagonal: two tokens "
     "have no other score of the future, and no +inf comes out.",
     replace=(
@@ -2271,6 +2331,21 @@ def multiplies_the_mask_by_minus_infinity(): ...
     ],
 )
 def erases_what_a_billion_let_through(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="Forbidden keys get −10000 for the softmax, and 0 after it. Where all allowed scores are lower "
+    "than that, it is the forbidden ones that take the shares. Use −inf.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "visible = widen(scores).masked_fill(~mask, -1e4)",
+        ),
+        ("(e / total)", "(e / total * mask)"),
+    ],
+)
+def erases_what_ten_thousand_let_through(): ...
 
 
 @mistake(

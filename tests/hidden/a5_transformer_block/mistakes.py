@@ -2277,6 +2277,14 @@ def pre_residual_from_the_norm(): ...
 
 @mistake(
     "pre_norm_block",
+    hint="The residual around your attention carries the normalized tokens. The raw stream is what passes by.",
+    replace=("y = x + ", "y = normed + "),
+)
+def pre_first_residual_from_the_norm(): ...
+
+
+@mistake(
+    "pre_norm_block",
     hint="Silence the MLP: the tokens are lost. The second sublayer has a residual too.",
     replace=("return y + ", "return "),
 )

@@ -2804,6 +2804,21 @@ def keeps_the_old_head(): ...
 
 @mistake(
     "fine_tune",
+    hint="An old head with as many classes as the new task stays in yours. Its classes were others: the new "
+    "head begins as zeros whatever the old one was.",
+    replace=(
+        'params = params | {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}',
+        """
+        if params["w_head"].shape[1] != num_classes:
+            params = params | {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}
+        """,
+    ),
+)
+def keeps_a_head_of_the_same_size(): ...
+
+
+@mistake(
+    "fine_tune",
     hint="The new head is made of random numbers. It begins as zeros, so that the first loss "
     "is log C.",
     replace=(

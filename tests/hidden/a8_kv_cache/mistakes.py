@@ -449,6 +449,21 @@ def lets_values_change_that_were_returned(): ...
 
 @mistake(
     "KVCache",
+    hint="What append returned before a reset changes with the next append, which writes into the same slots. "
+    "Somebody may hold a view of these: the new text needs memory of its own.",
+    replace=(
+        "def reset(self):",
+        """
+        def reset(self):
+            self._shown = [0] * len(self._shown)
+        """,
+    ),
+)
+def reset_forgets_what_was_shown(): ...
+
+
+@mistake(
+    "KVCache",
     hint="The first values are kept as the caller's own tensor. When it changes, your "
     "cache does, too.",
 )
@@ -934,6 +949,18 @@ if "positions" in params:
     ),
 )
 def clamps_positions(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="A position beyond the table is left to torch, which raises an error of its own. The contract asks for a "
+    "ValueError with both numbers, before anything goes into the cache.",
+    replace=(
+        'if "positions" in params and positions.max() >= len(params["positions"]):',
+        "if False:",
+    ),
+)
+def leaves_the_table_to_torch(): ...
 
 
 @mistake(
@@ -2004,6 +2031,42 @@ def refuses_a_window_of_one(): ...
 
 @mistake(
     "SlidingWindowCache",
+    hint="A second append to a layer before advance stands behind the first in yours. It replaces the first: "
+    "only advance makes a chunk part of the past.",
+    replace=[
+        ("old_k, old_v = self._past[layer]", "old_k, old_v = self._appended[layer]"),
+        (
+            "return self._appended[layer]",
+            "self._waiting = c\nreturn self._appended[layer]",
+        ),
+        (
+            "for layer, (k, v) in enumerate(self._appended):",
+            """
+            for layer, (k, v) in enumerate(self._appended):
+                before = max(0, k.shape[2] - self._waiting - held)
+                k, v = k[:, :, before:], v[:, :, before:]
+            """,
+        ),
+        ("self._length += c", "self._length += c\nself._appended = list(self._past)"),
+    ],
+)
+def piles_up_chunks_before_advance(): ...
+
+
+@mistake(
+    "SlidingWindowCache",
+    hint="The cache has no attribute `window`. A model reads it there to know how far a query sees.",
+    replace=[
+        ("self.window = window", "self._window = window"),
+        ("min(self._length, self.window - 1)", "min(self._length, self._window - 1)"),
+        ("end - (self.window - 1)", "end - (self._window - 1)"),
+    ],
+)
+def hides_its_window(): ...
+
+
+@mistake(
+    "SlidingWindowCache",
     hint="append takes a chunk that is too long. The capacity limits length, which counts all tokens seen, and append "
     "looks at it as advance does.",
     replace=(
@@ -2347,6 +2410,18 @@ def steps_as_far_as_the_keys_are_long(q, k): ...
     shows=not_finite(),
 )
 def takes_the_first_key(q, k): ...
+
+
+@mistake(
+    "unheard_query",
+    hint="You look at the first key alone, and refuse where it is a multiple of the last one. Another key may "
+    "notice such a query: only where all keys lie on one line there is none.",
+    replace=[
+        ("across.norm(dim=1).max() < 1e-9", "across[0].norm() < 1e-9"),
+        ("across[across.norm(dim=1).argmax()]", "across[0]"),
+    ],
+)
+def refuses_for_the_first_key(): ...
 
 
 @mistake("unheard_query", hint="Where no such query exists a ValueError is asked for.")
