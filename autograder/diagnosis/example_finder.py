@@ -21,7 +21,12 @@ from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Limits
 from autograder.diagnosis.example_scripts import PlannedScript, ScriptPlanner
-from autograder.diagnosis.example_texts import EASY_CALL, answer_text, write_example
+from autograder.diagnosis.example_texts import (
+    EASY_CALL,
+    answer_text,
+    call_for_a_page,
+    write_example,
+)
 from autograder.diagnosis.faint_differences import (
     COSTS,
     describe_cost,
@@ -129,6 +134,9 @@ class ExampleFinder:
         long_examples = []
         searches = []
         for planned in self._planner.scripts(question.name, wrong.calls):
+            is_as_it_is = planned.most_candidates == 1
+            if is_as_it_is and call_for_a_page(planned.script) is None:
+                continue
             search = _Search(planned, player, self._limits)
             searches.append(search)
             example = search.find(question.suite_inputs)
@@ -298,12 +306,12 @@ class _Search:
         # the first script may be a test's; what it becomes may be no other test's
         others = set(suite_inputs).difference(script_fingerprints(self._script))
         tolerance = self._rules.tolerance
-        examine_closely = self._examiner(self._rules.judge(tolerance), others)
+        judge = self._rules.judge(tolerance)
+        examine_closely = self._examiner(judge, others)
         if examine_closely(self._script) is None:
             return None
-        examine_roughly = self._examiner(
-            self._rules.judge(_clear_differences(tolerance)), others
-        )
+        rough_judge = judge.with_tolerance(_clear_differences(tolerance))
+        examine_roughly = self._examiner(rough_judge, others)
         for examine in (examine_roughly, examine_closely):
             shrunk = shrink(self._script, examine, self.planned.most_candidates)
             if self.is_over:

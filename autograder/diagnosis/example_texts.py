@@ -39,6 +39,14 @@ _IMPORTS = {
 """Imports that a notebook may lack, by what needs them."""
 
 
+def call_for_a_page(script: Script) -> str | None:
+    """The script as a student pastes it; None where it is too long or has a large tensor."""
+    if not can_be_run(script):
+        return None
+    call = _call_text(script)
+    return call if len(call) <= _LONGEST_CALL else None
+
+
 def write_example(
     script: Script,
     difference: AnswerDifference,
@@ -47,13 +55,9 @@ def write_example(
     """The example of a script that shows a difference; None where it cannot be shown: a call that
     is too long or has a large tensor, or an answer without an order.
     """
-    if not can_be_run(script):
-        return None
-    call = _call_text(script)
+    call = call_for_a_page(script)
     answers = leaves([difference.answer, difference.right])
-    if len(call) > _LONGEST_CALL or any(
-        isinstance(leaf, (set, frozenset)) for leaf in answers
-    ):
+    if call is None or any(isinstance(leaf, (set, frozenset)) for leaf in answers):
         return None
     if difference.kind == "changed":
         return SmallExample(call, one_line(difference.text), "leaves it as it is", note)

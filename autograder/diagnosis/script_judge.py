@@ -6,6 +6,7 @@ differ in their last digits. Where the answer key moves as far, a difference say
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,21 @@ class AnswerDifference:
         return True
 
 
+@dataclass(slots=True)
+class _LastJudged:
+    """What the answer key answered to the script that was judged last: a search judges the same
+    script with two tolerances, and its last one twice.
+
+    Attributes:
+        right: the script and its answers.
+        moved: the script whose arguments were moved last, the step and kind of leaves that were
+            asked for, and the answers.
+    """
+
+    right: tuple[Script, list[StepAnswer]] | None = None
+    moved: tuple[Script, tuple[Any, ...], list[Sequence[Any]]] | None = None
+
+
 class ScriptJudge:
     """Compares answers with the answer key's.
 
@@ -120,13 +136,24 @@ class ScriptJudge:
         self._equals_are_free = equals_are_free
         self._right_if = right_if
         self._tries = tries if tries is not None else _usual_tries(equals_are_free)
+        self._last = _LastJudged()
+
+    def with_tolerance(self, tolerance: Mapping[str, float]) -> ScriptJudge:
+        """A judge that differs in its tolerance alone. What the answer key says is asked once for
+        both.
+        """
+        other = copy.copy(self)
+        other._roundings = {**ROUNDINGS, **tolerance}
+        return other
 
     def right_answers(self, script: Script) -> list[StepAnswer] | None:
         """The answer key's answers; None where it refuses a call, or has NaN for an answer to
         numbers.
         """
-        answers = self._player.play(script)
-        return answers if self.is_sound(script, answers) else None
+        last = self._last.right
+        if last is None or last[0] is not script:
+            last = self._last.right = script, self._player.play(script)
+        return last[1] if self.is_sound(*last) else None
 
     def is_sound(self, script: Script, answers: Sequence[StepAnswer]) -> bool:
         """Whether the answer key took all calls, and has no NaN for an answer to numbers."""
@@ -295,6 +322,19 @@ class ScriptJudge:
         """The answer key's answers in another precision, and to arguments that differ in the last
         digit; without those that it refuses.
         """
+        last, asked = self._last.moved, (step, leaves_of, coarsest)
+        if last is None or last[0] is not script or last[1] != asked:
+            moved = self._play_moved(script, *asked)
+            last = self._last.moved = script, asked, moved
+        return last[2]
+
+    def _play_moved(
+        self,
+        script: Script,
+        step: int,
+        leaves_of: Callable[[StepAnswer], Sequence[Any]],
+        coarsest: str,
+    ) -> list[Sequence[Any]]:
         wide = script.map_arguments(_in_float64)
         digit = _LAST_DIGIT[coarsest]
         variants = []

@@ -314,6 +314,28 @@ def test_a_tensor_that_is_not_written_out_is_no_example() -> None:
     assert example is None
 
 
+def test_a_long_call_that_cannot_be_made_smaller_is_not_played() -> None:
+    """1500 operations of the answer key leave room for two candidates: the call would stay as it is,
+    and a hundred words of 40 letters are too many for a page.
+    """
+    played = []
+
+    def right(words: list[str]) -> float:
+        total = torch.zeros(())
+        for _ in range(1500):
+            total = total + 0.0
+        return float(total)
+
+    def wrong(words: list[str]) -> float:
+        played.append(words)
+        return 1.0
+
+    assert find(right, wrong, ["x" * 40] * 100) is None
+    assert len(played) == 1  # in the test itself
+    find(right, wrong, ["x" * 40])
+    assert len(played) > 2
+
+
 FORMS = """
 from autograder.suite.contracts import contract
 

@@ -135,3 +135,28 @@ def test_any_answer_of_a_kind_is_right() -> None:
 
     assert kind(lambda n: 3, lambda n: -3, 9, right_if=is_root) == ""
     assert kind(lambda n: 3, lambda n: 4, 9, right_if=is_root) == "value"
+
+
+def test_a_judge_with_another_tolerance_asks_the_answer_key_nothing_again() -> None:
+    """A hundredth is no rounding, and within a fiftieth. 16 tries, one in float64, and the call."""
+    asked = []
+
+    def right(x: Tensor) -> Tensor:
+        asked.append(x)
+        return x
+
+    judge = ScriptJudge(KeyPlayer({"f": right}), equals_are_free=True)
+    script = Script((ScriptStep("f", (torch.ones(3),)),))
+    wrong = KeyPlayer({"f": lambda x: 1.01 * x}).play(script)
+    for other, expected in (
+        (judge, True),
+        (judge.with_tolerance({"float32": 0.005}), True),
+        (judge.with_tolerance({"float32": 0.02}), False),
+    ):
+        right_answers = other.right_answers(script)
+        assert right_answers is not None
+        assert (other.difference(script, wrong, right_answers) is not None) == expected
+    assert len(asked) == 18
+    same = Script(script.steps)  # equal is not the same: its arguments may have changed
+    assert judge.right_answers(same) is not None
+    assert len(asked) == 19
