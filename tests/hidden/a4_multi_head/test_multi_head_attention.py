@@ -172,16 +172,16 @@ def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
     """Queries come from x; keys and values both come from x_kv, which has another length and
     another width, and may have a mask.
     """
-    x, x_kv, weights = randn(2, 5, 6), randn(2, 7, 10), _weights(6, 3, 2, d_kv=10)
-    assert_close(
-        student.multi_head_attention(x, *weights, 3, x_kv=x_kv),
-        _slow(x, *weights, 3, x_kv),
-    )
-    same_size = randn(2, 5, 6)  # where the sizes agree, a wrong source raises no error
-    weights = _weights(6, 3, 2)
+    # where the sizes agree, a wrong source raises no error, and shows which one it is
+    x, same_size, weights = randn(2, 5, 6), randn(2, 5, 6), _weights(6, 3, 2)
     assert_close(
         student.multi_head_attention(x, *weights, 3, x_kv=same_size),
         _slow(x, *weights, 3, same_size),
+    )
+    x_kv, weights = randn(2, 7, 10), _weights(6, 3, 2, d_kv=10)
+    assert_close(
+        student.multi_head_attention(x, *weights, 3, x_kv=x_kv),
+        _slow(x, *weights, 3, x_kv),
     )
     weights = _weights(6, 3, 2, silent=True)
     same_length = randn(2, 7, 6)
