@@ -159,6 +159,18 @@ def test_a_machine_that_cannot_grade_refuses_from_then_on(
     assert len(PlayedStation.started) == 1
 
 
+def test_a_station_that_cannot_be_started_anew_is_a_refusal(
+    plugin: CourseOnMachine,
+) -> None:
+    """The one that has ended is still there, and gets nothing."""
+    plugin.grade(packed_of_ada())
+    PlayedStation.started[0].ended = True
+    PlayedStation.refusal = KitError("no walls stand")
+    with pytest.raises(MachineRefuses) as refusal:
+        plugin.grade(packed_of_ada())
+    assert refusal.value.args == ("lab/w7", "tcp://1", "no walls stand")
+
+
 def test_other_software_is_a_refusal(
     plugin: CourseOnMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
