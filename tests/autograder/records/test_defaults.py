@@ -17,6 +17,7 @@ from autograder.records.submission import (
     Answer,
     Cell,
     CellOutcome,
+    FoundSubmission,
     HandedInCell,
     Submission,
 )
@@ -70,6 +71,10 @@ def test_a_notebook_has_no_more_than_was_read() -> None:
     assert (cell.note, cell.place) == ("", -1.0)
     # where a cell stands in the file does not make it another one
     assert cell == Cell("a", "extra", "", place=3.0) != Cell("a", "extra", "x = 1")
+    found = FoundSubmission("ada", Path("m1.ipynb"))
+    # nor does the folder below which a submission was found
+    assert found == FoundSubmission("ada", Path("m1.ipynb"), below=Path("submitted"))
+    assert found.below is None
     assert HandedInCell("code", "x") == HandedInCell("code", "x", id="", attachments={})
     assert CellOutcome("a", "ok") == CellOutcome("a", "ok", message="")
     submission = Submission("ada", "m1", Path(), "sha", ())

@@ -39,6 +39,9 @@ def test_points_that_add_up_are_no_problem() -> None:
     check_sums(result(answered(score=1.5, capped=0.5)))
     check_sums(result(answered(), score=2.0 + 9e-7))
     check_sums(result())
+    # rounded to six digits, a part may be a little above its maximum, or below nothing
+    over = outcome("test_a", 2.0 + 5e-7, 2.0), outcome("test_b", -5e-7, 1.0)
+    check_sums(result(question("double", *over)))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,15 @@ def test_points_that_add_up_are_no_problem() -> None:
         (result(answered(), score=2.5), "^score is 2.5, and its parts make 2$"),
         (result(answered(), score=2.00001), "^score is 2.00001, and its parts make 2$"),
         (result(answered(), score=2.0 + 1.5e-6), "^score is 2, and its parts make 2$"),
+        (
+            result(
+                dataclasses.replace(
+                    question("endless", outcome("test_a", 1.0, float("inf"))),
+                    max_score=2.0,
+                )
+            ),
+            "^endless: test_a has 1 points of inf$",
+        ),
         (result(answered(), max_score=4.0), "^max_score is 4, and its parts make 3$"),
         (result(answered(score=2.5)), "^double: score is 2.5, and its parts make 2$"),
         (
