@@ -256,6 +256,19 @@ def test_current_means_the_same_submission_suite_and_walls(
     assert not current()
 
 
+@pytest.mark.parametrize("name", ["aaa", "zzz"])
+def test_a_result_under_another_students_name_is_left_out(
+    tmp_path: Path, plain: Result, name: str
+) -> None:
+    """Before its own name in the alphabet, or behind."""
+    path = results.write_result(tmp_path, plain)
+    path.rename(path.with_name(f"{name}.json"))
+    lines: list[str] = []
+    assert results.read_results(tmp_path, "attention", lines.append) == []
+    assert len(lines) == 1
+    assert "it holds the result of " in lines[0]
+
+
 def test_a_forgotten_result_is_gone(tmp_path: Path, plain: Result) -> None:
     results.write_result(tmp_path, plain)
     results.store_result(tmp_path, "attention", "ada", None)
