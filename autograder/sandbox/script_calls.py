@@ -14,11 +14,10 @@ from autograder.sandbox.reply_parts import read_texts
 from autograder.sandbox.student import Student, argument_encoder
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call
-from autograder.suite.scripts import Made, Script, ScriptStep, map_leaves
-from autograder.wire.bundles import ANSWER_OF_STEP, bundle, unbundle
+from autograder.suite.scripts import Script, ScriptStep, map_leaves
+from autograder.wire.bundles import bundle, unbundle
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.libraries import is_tensor
-from autograder.wire.values import Encoder, HandleReference
 
 
 def call_in_one_request(student: Student, script: Script) -> list[Call]:
@@ -62,7 +61,7 @@ def _request(
     target = _target(student, script, step)
     if step.kind == "read":
         return Frame({"op": "get", **target}, {})
-    encoder = _encoder(worker)
+    encoder = argument_encoder(worker)
     arguments = [_detached(part) for part in step.arguments]
     keywords = {name: _detached(part) for name, part in step.keywords.items()}
     value = encoder.encode([arguments, keywords])
@@ -77,18 +76,6 @@ def _target(student: Student, script: Script, step: ScriptStep) -> Mapping[str, 
         helper = student.define(script.helpers, step.name, sees_notebook=True)
         return {"handle": helper.reference.number}
     return {"name": step.name}
-
-
-def _encoder(worker: Worker) -> Encoder:
-    """An encoder of arguments, which may be the answers of earlier steps."""
-    usual = argument_encoder(worker)
-
-    def handle_for(value: Any) -> HandleReference | None:
-        if isinstance(value, Made):
-            return HandleReference(value.step, ANSWER_OF_STEP)
-        return usual.handle_for(value)
-
-    return Encoder(handle_for, keep_strides=True)
 
 
 def _detached(value: Any) -> Any:

@@ -31,6 +31,8 @@ from autograder.sandbox.reply_parts import (
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log
 from autograder.suite.objects import NotData, is_data_name
+from autograder.suite.scripts import Made
+from autograder.wire.bundles import ANSWER_OF_STEP
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.libraries import loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -485,13 +487,15 @@ class Handle(NotData):
 def argument_encoder(worker: Worker) -> Encoder:
     """An encoder of arguments for a worker.
 
-    Arguments that are no data cross as numbers: of an object in the worker, or of a function of the
-    test's own that the worker may ask for.
+    Arguments that are no data cross as numbers: of an object in the worker, of an earlier step of the
+    same script, or of a function of the test's own that the worker may ask for.
     """
 
     def handle_for(value: Any) -> HandleReference | None:
         if isinstance(value, Handle):
             return value.reference
+        if isinstance(value, Made):
+            return HandleReference(value.step, ANSWER_OF_STEP)
         if callable(value) and not isinstance(value, NotData):
             return HandleReference(worker.stand_ins.lend(value))
         return None
