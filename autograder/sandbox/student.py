@@ -487,8 +487,8 @@ class Handle(NotData):
 def argument_encoder(worker: Worker) -> Encoder:
     """An encoder of arguments for a worker.
 
-    Arguments that are no data cross as numbers: of an object in the worker, of an earlier step of the
-    same script, or of a function of the test's own that the worker may ask for.
+    Arguments that are no data cross as numbers: of an object in the worker, of an earlier step of
+    the same script, or of a function of the test's own that the worker may ask for.
     """
 
     def handle_for(value: Any) -> HandleReference | None:
