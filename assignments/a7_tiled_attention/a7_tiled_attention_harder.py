@@ -1333,8 +1333,13 @@ def play_step(
     result = _call(step, made, find, arguments, keywords)
     if inputs:
         answer.gradients = _gradients(result, inputs)
-    answer.value = map_leaves(_as_data, result)
+    answer.value = as_step_value(result)
     return answer, result
+
+
+def as_step_value(result: Any) -> Any:
+    """What is compared of a step's result: its data, and the word for each object in it."""
+    return map_leaves(_as_data, result)
 
 
 def _call(
