@@ -289,8 +289,9 @@ def single_key_by_key(q, k, v):
     e = torch.stack(
         [torch.dot(q.to(wide), key.to(wide)) / math.sqrt(len(q)) for key in k]
     )
-    e = torch.exp(e - e.max())
-    return sum(e[i] / e.sum() * v[i].to(wide) for i in range(len(v))).to(v.dtype)
+    shares = torch.exp(e - e.max())
+    shares = shares / shares.sum()
+    return sum(shares[i] * v[i].to(wide) for i in range(len(v))).to(v.dtype)
 
 
 @alternate("single_query_attention")

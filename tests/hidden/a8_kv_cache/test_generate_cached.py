@@ -56,15 +56,15 @@ def _budget(sizes, batch, n, num_new):
 
 @points(1.5)
 def test_the_tokens_are_those_of_the_slow_way(student, reference):
-    """Learned positions, two rows, six new tokens, against running the whole model for each. Of a
-    thousand rows some are close decisions: the cache must not round what it holds.
+    """Learned positions, two rows, six new tokens, against running the whole model for each. Of
+    300 rows some are close decisions: the cache must not round what it holds.
     """
     params, sizes = _model(reference)
     prompt = torch.tensor([[3, 1, 4], [2, 7, 1]])
     expected = reference.generate_uncached(params, prompt, 6, sizes)
     assert len(set(expected[:, 3:].flatten().tolist())) > 4
     assert_close(student.generate_cached(params, prompt, 6, sizes), expected)
-    _check(student, reference, params, randint(0, 13, (1000, 3)), 6, sizes)
+    _check(student, reference, params, randint(0, 13, (300, 3)), 6, sizes)
     _check(student, reference, params, torch.tensor([[5, 0, 11, 2, 2, 8, 1]]), 2, sizes)
 
 
