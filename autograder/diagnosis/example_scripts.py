@@ -7,7 +7,10 @@ the last two, and how long it takes, is computed once in a process.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +33,7 @@ from autograder.suite.script_steps import StepAnswer
 from autograder.suite.script_text import script_lines
 from autograder.suite.scripts import Script, ScriptStep
 from autograder.wire.cost_counter import CostCounter
+from autograder.wire.values import Encoder
 
 MOST_CANDIDATES = 60
 """Calls that are tried to make one call smaller."""
@@ -55,6 +59,8 @@ _STEPS_BESIDE_WRITTEN = 100
 """Steps of these scripts where `examples.py` has others for the question."""
 _LONGEST_HELPERS = 600
 """Characters of a contract's helpers: longer ones would be most of what the student reads."""
+_MOST_KEPT = 200
+"""Plans of calls of failed tests that are kept, the answer key's answers among them."""
 Source = Literal["written", "drawn"]
 """Where a script comes from: `examples.py` of the suite, or a contract."""
 _DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
@@ -138,6 +144,7 @@ class ScriptPlanner:
         self._limits = limits
         self._kept: dict[tuple[str, Source], Iterator[PlannedScript]] = {}
         self._too_long: Counter[int] = Counter()
+        self._plans: dict[tuple[str, bytes], PlannedScript | None] = {}
 
     def contracts_of(self, question: str) -> list[Contract]:
         """The contracts of a question, as the suite's file has them in order."""
@@ -179,12 +186,28 @@ class ScriptPlanner:
             called = [
                 contract for contract in contracts if contract.function in functions
             ]
-            try:
-                planned = self._plan(script, called)
-            except PlayTooLong:
-                continue
+            planned = self._plan_failed_once(question, script, called)
             if planned is not None:
                 yield planned
+
+    def _plan_failed_once(
+        self, question: str, script: Script, contracts: Sequence[Contract]
+    ) -> PlannedScript | None:
+        """The plan of a test's call: kept, since many submissions fail the same call. None where
+        the answer key refuses it, or works on it too long.
+        """
+        place = question, _content(script)
+        if place in self._plans:
+            plan = self._plans[place]
+        else:
+            try:
+                plan = self._plan(script, contracts)
+            except PlayTooLong:
+                plan = None
+            if len(self._plans) == _MOST_KEPT:
+                self._plans.clear()
+            self._plans[place] = plan
+        return plan and dataclasses.replace(plan, script=script)
 
     def _planned_once(self, question: str, source: Source) -> Iterator[PlannedScript]:
         """Scripts that are the same for every submission: each is planned when it is first needed,
@@ -309,6 +332,20 @@ def _as_script(call: Call) -> Script | None:
     if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
         return None
     return script.map_arguments(_detached)
+
+
+def _content(script: Script) -> bytes:
+    """A digest that is the same for the same calls with the same data alone."""
+    encoder = Encoder(lambda _: None, keep_strides=True)
+    calls = [
+        [step.name, list(step.arguments), dict(step.keywords)] for step in script.steps
+    ]
+    text = json.dumps(encoder.encode(calls))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for block in encoder.tensors.values():
+        digest.update(f"{block.dtype}{block.shape}".encode())
+        digest.update(block.data)
+    return digest.digest()
 
 
 def _is_large(script: Script) -> bool:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 _HAS_STAND_IN = "__stood_in__"
 _ANSWER = "__stand_in_answer__"
 """With the name above, what hooks call: functions among the builtins."""
-_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
 class StandInHooks:
@@ -71,29 +71,32 @@ def compile_with_hooks(
         tree = compile(
             source, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True
         )
-        inserter = _HookInserter(names)
+        inserter = _HookInserter(names, code)
         tree = inserter.visit(tree)
         if inserter.count:
-            code = compile(
-                ast.fix_missing_locations(tree), file, "exec", flags, dont_inherit=True
-            )
+            code = compile(tree, file, "exec", flags, dont_inherit=True)
     except RecursionError:  # a cell of a thousand levels runs as it is
         pass
     return code
 
 
 class _HookInserter(ast.NodeTransformer):
-    """Inserts hooks into functions of some names, where the cell defines them at its own level."""
+    """Inserts hooks into functions of some names, where the cell defines them at its own level.
 
-    def __init__(self, names: Collection[str]) -> None:
+    Args:
+        code: the cell, compiled.
+    """
+
+    def __init__(self, names: Collection[str], code: CodeType) -> None:
         self.names = names
+        self.generators = set(_generators(code))
         self.count = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if (
             node.name not in self.names
             or node.decorator_list
-            or _is_generator(node.body)
+            or (node.name, node.lineno) in self.generators
         ):
             return node
         self.count += 1
@@ -120,7 +123,9 @@ class _HookInserter(ast.NodeTransformer):
     visit_AnnAssign = visit_Assign  # noqa: N815
 
     def _with_hook(self, value: ast.expr) -> ast.expr:
-        if not isinstance(value, ast.Lambda) or _is_generator([value.body]):
+        if not isinstance(value, ast.Lambda):
+            return value
+        if ("<lambda>", value.lineno) in self.generators:
             return value
         self.count += 1
         hook = f"{_forwarded_call(value.args)} if {_HAS_STAND_IN}() else None"
@@ -138,16 +143,15 @@ class _HookInserter(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip  # noqa: N815
 
 
-def _is_generator(body: list[Any]) -> bool:
-    """Whether a function with these statements is a generator."""
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, _Scope):
-            waiting += ast.iter_child_nodes(node)
-    return False
+def _generators(code: CodeType) -> Iterator[tuple[str, int]]:
+    """The names and first lines of all generators in compiled code: to look for `yield` in its tree
+    takes longer than to compile it.
+    """
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            if part.co_flags & inspect.CO_GENERATOR:
+                yield part.co_name, part.co_firstlineno
+            yield from _generators(part)
 
 
 def _forwarded_call(parameters: ast.arguments) -> str:

@@ -471,3 +471,36 @@ def test_an_answer_key_that_computes_for_long_is_not_asked(tmp_path: Path) -> No
     worker: Any = SimpleNamespace(f=wrong)
     assert finder.find(failed, lambda: worker, lambda: worker) is None
     assert asked == []
+
+
+def test_the_answer_key_is_asked_once_for_the_calls_that_a_class_fails() -> None:
+    """The same numbers as doubles are another call."""
+    asked = []
+
+    def key(x: Tensor) -> Tensor:
+        asked.append(x)
+        return x + 1
+
+    def wrong(x: Tensor) -> Tensor:
+        return x + 2
+
+    finder = ExampleFinder(Path("/nowhere"), {"f": key}, ["f"], Limits())
+    worker: Any = SimpleNamespace(f=wrong)
+
+    def is_asked(numbers: Tensor) -> bool:
+        """Whether the answer key is asked for a test's call that a submission fails."""
+        call, key_call = call_of(wrong, numbers), call_of(lambda x: x + 1, numbers)
+        failed = FailedQuestion(
+            "f",
+            {"test": run_of("test", "failed", call)},
+            {"test": run_of("test", "passed", key_call)},
+            (),
+        )
+        asked.clear()
+        assert finder.find(failed, lambda: worker, lambda: worker) is not None
+        return any(x.dtype == numbers.dtype and torch.equal(x, numbers) for x in asked)
+
+    numbers = torch.tensor([0.25, 0.75])
+    assert is_asked(numbers)
+    assert not is_asked(numbers.clone())
+    assert is_asked(numbers.double())
