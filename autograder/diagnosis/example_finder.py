@@ -35,7 +35,7 @@ from autograder.diagnosis.faint_differences import (
 from autograder.diagnosis.script_judge import ROUNDINGS, AnswerDifference, ScriptJudge
 from autograder.diagnosis.script_play import StudentPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
-from autograder.diagnosis.suite_inputs import is_of_suite, script_fingerprints
+from autograder.diagnosis.suite_inputs import is_of_suite
 from autograder.records.model import SmallExample
 from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
 from autograder.sandbox.student import Student
@@ -304,7 +304,7 @@ class _Search:
     def find(self, suite_inputs: Collection[str]) -> Shrunk | None:
         """The smallest script that shows a difference twice, and is no test's."""
         # the first script may be a test's; what it becomes may be no other test's
-        others = set(suite_inputs).difference(script_fingerprints(self._script))
+        others = set(suite_inputs).difference(self.planned.fingerprints)
         tolerance = self._rules.tolerance
         judge = self._rules.judge(tolerance)
         examine_closely = self._examiner(judge, others)
@@ -335,8 +335,6 @@ class _Search:
 
     def is_remembered(self) -> bool:
         """Whether the planned script is answered otherwise than it was at first."""
-        if not self._early_answers:  # no contract allows it: it was not played
-            return False
         try:
             now = self._student.play(self._script)
         except OutOfTime:
@@ -387,6 +385,8 @@ class _Search:
         script: Script,
         suite_inputs: Collection[str],
     ) -> bool:
+        if script is self._script:  # it was planned, so it is allowed
+            return True
         # nobody says whether the axes of a batch may be left out
         if not float_dtypes(script) <= self._dtypes or not _axes(script) <= _axes(
             self._script

@@ -26,6 +26,7 @@ from autograder.course.fingerprint import CONTRACTS_FILE, EXAMPLES_FILE
 from autograder.diagnosis.bounded_counter import BoundedCounter, PlayTooLong
 from autograder.diagnosis.script_judge import ScriptJudge
 from autograder.diagnosis.script_play import KeyPlayer
+from autograder.diagnosis.suite_inputs import script_fingerprints
 from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
 from autograder.suite.calls import Call, size_in_bytes
 from autograder.suite.contracts import Contract, deal_scripts, load_contracts
@@ -115,12 +116,14 @@ class PlannedScript:
 
     Attributes:
         right_answers: the answer key's answers.
+        fingerprints: those of its calls.
         most_candidates: how many scripts are tried to make it smaller; 1 for the script alone.
     """
 
     script: Script
     rules: ScriptRules
     right_answers: Sequence[StepAnswer]
+    fingerprints: tuple[str, ...]
     most_candidates: int
 
 
@@ -262,7 +265,8 @@ class ScriptPlanner:
         script: Script,
         contracts: Sequence[Contract],
     ) -> PlannedScript | None:
-        """The script with the answer key's answers; None where it refuses a call.
+        """The script with the answer key's answers; None where it refuses a call, or no contract
+        allows it.
 
         Raises:
             PlayTooLong: the answers take too long.
@@ -272,6 +276,8 @@ class ScriptPlanner:
             if contract.definition is not None:
                 names[contract.function] = contract.definition
         rules = ScriptRules(KeyPlayer(names), contracts)
+        if not rules.allows(script):
+            return None
         limits = self._limits
         counter = BoundedCounter(_MOST_OPERATIONS)
         try:
@@ -285,7 +291,9 @@ class ScriptPlanner:
             raise PlayTooLong
         if not rules.judge({}).is_sound(script, answers):
             return None
-        return PlannedScript(script, rules, answers, _most_candidates(counter))
+        fingerprints = tuple(script_fingerprints(script))
+        most = _most_candidates(counter)
+        return PlannedScript(script, rules, answers, fingerprints, most)
 
 
 def _most_candidates(counter: CostCounter) -> int:
