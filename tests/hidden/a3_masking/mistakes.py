@@ -22,6 +22,7 @@ from autograder.suite import (
     same_along,
     scores_off_by,
     something_only_where_nothing_is_right,
+    sums_to_one,
     through_unit,
     triangle_at_the_top_left,
 )
@@ -60,7 +61,9 @@ def divides_by_root_d(): ...
 @mistake(
     "simple_self_attention",
     hint="Token i may use tokens up to i. Print the weights: is row 0 (1, 0, 0, …)?",
-    shows=depends_on_later("x", -2) & ~is_no_average("x"),
+    shows=depends_on_later("x", -2)
+    & ~is_no_average("x")
+    & ~through_unit("x", nothing_where_something_is_right()),
     replace=("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores)"),
 )
 def looks_at_the_whole_sequence(): ...
@@ -79,7 +82,9 @@ def leaves_itself_out(): ...
     "simple_self_attention",
     keeps=0.65,
     hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
-    shows=depends_on_later("x", -2) & ~is_no_average("x"),
+    shows=depends_on_later("x", -2)
+    & ~is_no_average("x")
+    & ~through_unit("x", nothing_where_something_is_right()),
     replace=("masked_fill(future, -math.inf)", "masked_fill(future, 0.0)"),
 )
 def future_scores_are_zero(): ...
@@ -89,7 +94,9 @@ def future_scores_are_zero(): ...
     "simple_self_attention",
     keeps=0.65,
     hint="Do your rows still sum to 1? The future may not take part in the denominator.",
-    shows=depends_on_later("x", -2) & is_no_average("x"),
+    shows=depends_on_later("x", -2)
+    & is_no_average("x")
+    & ~through_unit("x", sums_to_one(-2)),
     replace=(
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores).masked_fill(future, 0.0)",
