@@ -43,7 +43,6 @@ from autograder.sitting.agreement import find_departures, without_addresses
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call, CallLog
-from autograder.suite.contracts import Contract
 from autograder.suite.script_steps import StepAnswer
 from autograder.suite.scripts import Script, float_dtypes
 
@@ -205,6 +204,7 @@ class ExampleFinder:
             pairs = zip(run.calls, key_run.calls, strict=False)
             same_calls = list(itertools.takewhile(_is_same_call, pairs))
             departs = False
+            of_test = []
             for call, key_call in same_calls:
                 ways = find_departures(call, key_call)
                 departs |= bool(ways)
@@ -215,9 +215,11 @@ class ExampleFinder:
                 if call.of_suite or call.is_attribute or is_of_other:
                     wrong.is_seen_elsewhere |= is_wrong
                 elif is_wrong:
-                    wrong.calls.append(call)
+                    of_test.append(call)
                 elif ways and wrong.in_words is None:
                     wrong.in_words = self._in_words(call, key_call, ways)
+            # of a question with many right answers, those before the last did not end the test
+            wrong.calls += of_test[-1:] if self.is_free(question.name) else of_test
             if not departs and wrong.faintly is None:
                 wrong.faintly = self._faintly(question.name, same_calls)
         return wrong
@@ -270,9 +272,14 @@ class ExampleFinder:
                 return SmallExample(CallLog(self._reference).describe(call), note=note)
         return None
 
-    def contracts_of(self, question: str) -> list[Contract]:
-        """The contracts of a question, as the suite's file has them in order."""
-        return self._planner.contracts_of(question)
+    def is_free(self, question: str) -> bool:
+        """Whether other answers than the answer key's are right too, by all contracts of a
+        question; False where nobody says.
+        """
+        contracts = self._planner.contracts_of(question)
+        return bool(contracts) and all(
+            contract.right_if is not None for contract in contracts
+        )
 
 
 class _Search:

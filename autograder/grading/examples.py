@@ -48,12 +48,7 @@ class Examples:
         """Whether other answers than the answer key's are right too, by all contracts of a
         question; False where nobody says.
         """
-        if loaded_torch() is None:
-            return False
-        contracts = self._open_finder().contracts_of(question)
-        return bool(contracts) and all(
-            contract.right_if is not None for contract in contracts
-        )
+        return loaded_torch() is not None and self._open_finder().is_free(question)
 
     def find(
         self,

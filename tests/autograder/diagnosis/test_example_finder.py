@@ -504,3 +504,38 @@ def test_the_answer_key_is_asked_once_for_the_calls_that_a_class_fails() -> None
     assert is_asked(numbers)
     assert not is_asked(numbers.clone())
     assert is_asked(numbers.double())
+
+
+def test_of_many_right_answers_those_before_the_last_call_ended_no_test(
+    tmp_path: Path,
+) -> None:
+    """A root may be the negative one. From 49 on the answer is 0, which only the test's last call
+    shows; the example is 1 larger, since that call is the test's own.
+    """
+    (tmp_path / "contracts.py").write_text(
+        "from autograder.suite.contracts import calls, contract, tensor\n"
+        "contract('f', calls(x=tensor('N')), right_if=lambda y, key, x: (y * y).allclose(x[0]))\n"
+    )
+
+    def root(x: Tensor) -> Tensor:
+        return x.sqrt()
+
+    def other_root(x: Tensor) -> Tensor:
+        return -x.sqrt() if x.max() < 49 else 0 * x
+
+    inputs = [torch.tensor([x]) for x in (1.0, 4.0, 9.0, 49.0)]
+    calls = [call_of(other_root, x) for x in inputs]
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", *calls)},
+        {"test": run_of("test", "passed", *[call_of(root, x) for x in inputs])},
+        set(map(call_fingerprint, calls)),
+    )
+    finder = ExampleFinder(tmp_path, {"f": root}, ["f"], Limits())
+    worker: Any = SimpleNamespace(f=other_root)
+    example = finder.find(failed, lambda: worker, lambda: worker)
+    assert example is not None
+    assert (example.call, example.yours) == (
+        "f(torch.tensor([50.]))",
+        "torch.tensor([0.])",
+    )
