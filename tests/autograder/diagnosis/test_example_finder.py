@@ -539,3 +539,16 @@ def test_of_many_right_answers_those_before_the_last_call_ended_no_test(
         "f(torch.tensor([50.]))",
         "torch.tensor([0.])",
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_free"),
+    [((), False), ((None,), False), (("by a rule", None), False), (("a", "b"), True)],
+)
+def test_a_question_is_free_where_every_contract_says_so(
+    rules: tuple[str | None, ...], is_free: bool
+) -> None:
+    finder: Any = ExampleFinder(Path("/nowhere"), {}, ["f"], Limits())
+    found = [SimpleNamespace(right_if=rule) for rule in rules]
+    finder._planner = SimpleNamespace(contracts_of={"f": found}.get)
+    assert finder.is_free("f") is is_free

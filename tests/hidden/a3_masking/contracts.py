@@ -25,6 +25,8 @@ contract(
     calls(x=tensor("...", "N", "d")),
     dtypes=HALF,
     gradients=True,
+    # scores of some thousands, whose logarithm of a sum has three digits behind the point
+    tolerance={"float32": 1e-3},
 )
 
 contract(
