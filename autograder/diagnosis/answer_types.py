@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
-from autograder.sitting.agreement import distance
+from autograder.sitting.agreement import distance, type_name
 from autograder.suite.calls import Call
 from autograder.wire.trees import leaves
 
@@ -65,7 +65,7 @@ def _are_of_one_type(first: Call, second: Call) -> bool:
 
 def _type_of(value: Any) -> Any:
     """The type of an answer by name; of a container also its entries'."""
-    name = type(value).__name__
+    name = type_name(value)
     if isinstance(value, Mapping):
         return name, tuple((key, _type_of(entry)) for key, entry in value.items())
     if isinstance(value, (list, tuple)):

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -36,7 +36,7 @@ from autograder.diagnosis.suite_inputs import call_fingerprint
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost, Launch
-from autograder.wire.frames import WireError, pack, unpack
+from autograder.wire.frames import Block, WireError, pack, unpack
 from autograder.wire.values import Decoder, Encoder
 
 _StoredOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
@@ -113,17 +113,9 @@ class KnownRuns:
             path = self._path(mistake, test)
             with safe_open(path, framework="numpy") as file:
                 stored = decode_stored(file.metadata()["run"], _StoredRun)
-            decoder = Decoder(unpack(path.read_bytes()), attrgetter("kind"))
-            calls = [_restore_call(call, decoder) for call in stored.calls]
+            return _restore_run(test, stored, unpack(path.read_bytes()))
         except _UNREADABLE:
             return None
-        return TestRun(
-            test,
-            Verdict(stored.outcome, cause=stored.cause),
-            tuple(calls),
-            refusing=frozenset(stored.refusing),
-            answering=frozenset(stored.answering),
-        )
 
     def save(
         self,
@@ -167,7 +159,27 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def in_stored_form(run: TestRun) -> TestRun:
+    """A run that was made now as it would be loaded, so that diagnosis does not depend on which
+    runs are stored: an object of the worker's is its name. A run that cannot be stored is returned
+    as it is.
+    """
+    if run.verdict.outcome not in get_args(_StoredOutcome):
+        return run
+    try:
+        stored, tensors = _store_run(run)
+    except WireError:
+        return run
+    return _restore_run(run.name, stored, unpack(pack(tensors)))
+
+
 def _pack_run(run: TestRun) -> bytes:
+    """Raises: WireError where an answer is of a kind that cannot be stored."""
+    stored, tensors = _store_run(run)
+    return pack(tensors, {"run": encode_line(stored).decode()})
+
+
+def _store_run(run: TestRun) -> tuple[_StoredRun, dict[str, Block]]:
     """Raises: WireError where an answer is of a kind that cannot be stored."""
     encoder = Encoder(attrgetter("reference"))  # of an object that stays in the worker
     stored = _StoredRun(
@@ -177,7 +189,21 @@ def _pack_run(run: TestRun) -> bytes:
         answering=tuple(sorted(run.answering)),
         calls=tuple([_store_call(call, encoder) for call in run.calls]),
     )
-    return pack(encoder.tensors, {"run": encode_line(stored).decode()})
+    return stored, encoder.tensors
+
+
+def _restore_run(
+    test: str, stored: _StoredRun, tensors: Mapping[str, Block]
+) -> TestRun:
+    decoder = Decoder(tensors, attrgetter("kind"))
+    calls = [_restore_call(call, decoder) for call in stored.calls]
+    return TestRun(
+        test,
+        Verdict(stored.outcome, cause=stored.cause),
+        tuple(calls),
+        refusing=frozenset(stored.refusing),
+        answering=frozenset(stored.answering),
+    )
 
 
 def _store_call(call: Call, encoder: Encoder) -> _StoredCall:

@@ -80,8 +80,13 @@ def _comparable(value: Any) -> Any:
     worker's as the name of its class.
     """
     if isinstance(value, Handle):
-        return value.name
+        return value.reference.kind
     return np.array(value) if isinstance(value, float) else value
+
+
+def type_name(value: Any) -> str:
+    """The name of an answer's type, the same for a stored answer and one that was given now."""
+    return "str" if isinstance(value, Handle) else type(value).__name__
 
 
 def answers_agree(
@@ -216,7 +221,7 @@ def describe_form(value: Any) -> Any:
     """The form of an answer without its numbers: types, and of tensors and arrays shape and
     dtype.
     """
-    kind = type(value).__name__
+    kind = type_name(value)
     if is_array(value):
         return kind, tuple(value.shape), str(value.dtype)
     if isinstance(value, (list, tuple)):

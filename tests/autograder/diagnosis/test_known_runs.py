@@ -13,13 +13,14 @@ import torch
 
 from autograder.basics.errors import StudentError, StudentMissing, StudentTimeout
 from autograder.course import Course
-from autograder.diagnosis.known_runs import KnownRuns
+from autograder.diagnosis.known_runs import KnownRuns, in_stored_form
 from autograder.grading.bench import Bench
 from autograder.records.model import Result
 from autograder.sitting.agreement import answers_agree
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call
+from autograder.wire.values import MAX_TEXT, HandleReference
 
 OVER_THE_ROWS = (
     "def softmax(z, dim=-1):\n    e = torch.exp(z - z.amax(0, keepdim=True))\n    return e / "
@@ -63,6 +64,31 @@ def test_a_run_comes_back_as_it_was(kept: KnownRuns) -> None:
     assert [call.changed for call in back.calls] == [(), (), (), ("z",)]
     assert back.calls[1].result[0].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert back.calls[1].result[1:] == ([True, None, 0.1], {"n": 2**70})
+
+
+def test_a_run_made_now_is_as_one_from_disk(kept: KnownRuns) -> None:
+    """Of an object that stays in the worker the name of its class is left: what explains an answer
+    may not depend on which runs were on disk.
+    """
+
+    class Held:
+        reference = HandleReference(3, "Cache")
+
+    held = Held()
+    calls = (*CALLS, Call("Cache", (), {}, result=[held, torch.ones(2)]))
+    run = TestRun("test_rows", Verdict("failed", "said to a student"), calls)
+    kept.save("over_the_rows", [run])
+    from_disk, made_now = kept.load("over_the_rows", "test_rows"), in_stored_form(run)
+    assert from_disk is not None
+    assert repr(made_now) == repr(from_disk)
+    assert made_now.calls[-1].result[0] == "Cache"
+
+
+def test_a_run_that_cannot_be_kept_stays_as_it_is() -> None:
+    hung = TestRun("test_f", Verdict("timeout"), ())
+    too_long = Call("f", (), {}, result="x" * (MAX_TEXT + 1))
+    for run in (hung, TestRun("test_f", Verdict("passed"), (too_long,))):
+        assert in_stored_form(run) is run
 
 
 def test_a_run_that_was_not_kept_is_not_there(kept: KnownRuns) -> None:

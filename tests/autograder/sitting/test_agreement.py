@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from autograder.basics.errors import StudentCrashed, StudentError, StudentTimeout
+from autograder.sandbox.student import Handle
 from autograder.sitting.agreement import (
     answers_agree,
     describe_form,
@@ -21,6 +22,7 @@ from autograder.sitting.agreement import (
     same_answer,
 )
 from autograder.suite.calls import Call, Cost, Launch
+from autograder.wire.values import HandleReference
 
 
 def call(result: Any = None, **fields: Any) -> Call:
@@ -263,3 +265,13 @@ def test_two_runs_differ_by_value_dtype_change_error_or_gradient() -> None:
 )
 def test_the_form_of_an_answer_has_no_numbers(value: Any, form: Any) -> None:
     assert describe_form(value) == form
+
+
+def test_an_object_of_the_workers_is_what_is_stored_of_it() -> None:
+    """The name of its class: a run on disk and one that was made now are alike."""
+    held: Any = object.__new__(Handle)
+    held.reference = HandleReference(3, "Cache")
+    assert distance(held, "Cache") == distance("Cache", held) == 0.0
+    assert distance(held, "Store") == math.inf
+    assert describe_form(held) == describe_form("Cache") == "str"
+    assert describe_form([held, 1]) == ("list", 2, "str")
