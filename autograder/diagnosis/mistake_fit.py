@@ -20,6 +20,7 @@ from autograder.sitting.agreement import (
     describe_form,
     distance,
     gradients_agree,
+    tensors_moved_otherwise,
 )
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call
@@ -173,6 +174,9 @@ def explains(
         key_call = key_run.calls[index] if index < len(key_run.calls) else None
         if not answers_agree(student_call, mistake_call, key_call):
             return False
+    if len(student_calls) > len(mistake_calls):
+        # the student's answers have passed what ended the mistake's run
+        return False
     student_ways = unite(answer.departures[test][: len(calls)])
     mistake_ways = unite(record.departures(test, key_run)[: len(calls)])
     if "changed" in mistake_ways - student_ways:
@@ -191,6 +195,13 @@ def explains(
     # checks makes up for some.
     if not (mistake_ways - {"cost of operations"} or mistake_ways) <= student_ways:
         return False
+    for (student_call, mistake_call), key_call in zip(
+        calls, key_run.calls, strict=False
+    ):
+        # whoever loads the queries too often does not visit too many keys
+        moved = tensors_moved_otherwise(mistake_call, key_call)
+        if not moved <= tensors_moved_otherwise(student_call, key_call):
+            return False
     if "gradient" not in mistake_ways:
         # a mistake that writes into an argument says nothing of gradients that are wrong besides
         return "gradient" not in student_ways

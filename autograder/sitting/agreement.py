@@ -217,6 +217,21 @@ def _launch_departures(launch: Launch, key: Launch) -> set[str]:
     return ways
 
 
+def tensors_moved_otherwise(call: Call, key: Call) -> frozenset[str]:
+    """The tensors of the answer key's kernels of which a call's kernels load, or store, more or
+    fewer numbers.
+    """
+    if call.launch is None or key.launch is None:
+        return frozenset()
+    names = set()
+    for way in ("loads", "stores"):
+        moved, key_moved = getattr(call.launch, way), getattr(key.launch, way)
+        for name, count in key_moved.items():
+            if not count / _COSTLIER <= moved.get(name, 0) <= _COSTLIER * count:
+                names.add(name)
+    return frozenset(names)
+
+
 def describe_form(value: Any) -> Any:
     """The form of an answer without its numbers: types, and of tensors and arrays shape and
     dtype.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +19,8 @@ from autograder.basics.stored_json import decode_stored, encode_line
 from autograder.course import Limits
 from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
-from autograder.diagnosis.known_sitting import KnownSitting
-from autograder.diagnosis.mistake_fit import StudentAnswer
+from autograder.diagnosis.known_sitting import KnownSitting, list_departures
+from autograder.diagnosis.mistake_fit import StudentAnswer, explains
 from autograder.sitting.agreement import answers_agree, distance, find_departures
 from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
@@ -573,6 +573,34 @@ def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_
         "In the test that fails, your answers are right, and the work that your function does "
         "for them is not as asked: the message says more."
     )
+
+
+def test_a_mistake_does_not_explain_what_comes_behind_the_end_of_its_run() -> None:
+    """The mistake answers the first call in float32, which ends its test. The student's answer has
+    the same numbers in float64, and the test goes on to a call that should be refused.
+    """
+    refused = Call("f", (), {}, fault=StudentError("ValueError", "no"))
+    unrefused = Call("f", (), {}, fault=StudentError("IndexError", "0"))
+    key_run = TestRun(
+        "test", Verdict("passed"), (Call("f", (), {}, result=RIGHT), refused)
+    )
+    wrong = Call("f", (), {}, result=SHIFTED)
+    mistake_run = TestRun(
+        "test", Verdict("failed"), (Call("f", (), {}, result=SHIFTED.float()),)
+    )
+    record: Any = SimpleNamespace(
+        run=lambda _: mistake_run,
+        departures=lambda _, key: list_departures(mistake_run, key),
+    )
+    for calls, is_explained in (((wrong, unrefused), False), ((wrong,), True)):
+        run = TestRun("test", Verdict("failed"), calls)
+        answer = StudentAnswer(
+            failed={"test": run},
+            key_runs={"test": key_run},
+            departures={"test": list_departures(run, key_run)},
+            passed=frozenset(),
+        )
+        assert explains(record, "test", answer) is is_explained
 
 
 @pytest.mark.parametrize("operations", [800, 1000])

@@ -20,6 +20,7 @@ from autograder.sitting.agreement import (
     find_departures,
     gradients_agree,
     same_answer,
+    tensors_moved_otherwise,
 )
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.wire.values import HandleReference
@@ -216,6 +217,22 @@ def test_kernels_depart_in_their_counts(
         departures({"launch": replace(LAUNCH, **fields)}, {"launch": LAUNCH})
         == expected
     )
+
+
+def test_kernels_are_compared_by_the_tensors_that_they_move() -> None:
+    """Half as many numbers again are no departure."""
+    key = call(launch=replace(LAUNCH, loads={"q": 50, "k": 50}))
+    for loads, names in (
+        ({"q": 100, "k": 75}, {"q"}),
+        ({"q": 50, "k": 33}, {"k"}),
+        ({"q": 50, "k": 50, "mine": 7}, set()),
+        ({}, {"q", "k"}),
+    ):
+        launch = replace(LAUNCH, loads=loads)
+        assert tensors_moved_otherwise(call(launch=launch), key) == names
+    nothing = replace(LAUNCH, loads={"q": 50, "k": 50}, stores={})
+    assert tensors_moved_otherwise(call(launch=nothing), key) == {"out"}
+    assert tensors_moved_otherwise(call(), key) == set()
 
 
 def test_what_the_key_does_too_is_no_departure() -> None:

@@ -1405,6 +1405,14 @@ def takes_nan_for_a_number(): ...
 
 @mistake(
     "paired_verdict",
+    hint="A loss of infinity has diverged as well as one that is NaN. math.isfinite knows both.",
+    replace=("math.isfinite(loss)", "not math.isnan(loss)"),
+)
+def takes_infinity_for_a_number(): ...
+
+
+@mistake(
+    "paired_verdict",
     hint="Lists of different lengths have no pairs, and one pair has no spread: ValueError.",
     replace=(
         """
@@ -1929,6 +1937,18 @@ def detaches_the_matrix(): ...
     keeps=0.65,
 )
 def multiplies_by_the_rank(): ...
+
+
+@mistake(
+    "merge_lora",
+    hint="Each adapter has a rank of its own: alpha is divided by the number of columns of its a. You "
+    "take the rank of the first one for all.",
+    replace=(
+        'rank = adapter["a"].shape[1]',
+        'rank = next(one for all in adapters for one in all.values())["a"].shape[1]',
+    ),
+)
+def takes_the_rank_of_the_first_adapter(): ...
 
 
 # ── tuning_costs

@@ -1400,6 +1400,18 @@ def does_not_count_the_end(): ...
 
 @mistake(
     "beam_search",
+    hint="A text that ends takes one of the num_beams places of its step. In yours another moves up "
+    "into its place, since more continuations than num_beams are looked at.",
+    replace=[
+        ("topk(min(num_beams,", "topk(min(2 * num_beams,"),
+        ("else:", "elif len(going_on) < num_beams:"),
+    ],
+)
+def ended_texts_take_no_place(): ...
+
+
+@mistake(
+    "beam_search",
     hint="The prompt counts in the length of a text. Only new tokens do.",
     replace=(
         "((5 + len(tokens)) / 6) ** alpha",

@@ -1230,6 +1230,29 @@ def contexts_come_first(): ...
 
 @mistake(
     "skip_gram_pairs",
+    hint="Your pairs are sorted by their distance: all neighbours to the left first, say. They come "
+    "center by center, in the order of the text.",
+    replace=(
+        """
+        for i, center in enumerate(words):
+            around = words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]  # before, then behind
+            centers += [center] * len(around)
+            contexts += around
+        """,
+        """
+        for offset in range(-window, window + 1):
+            for i, center in enumerate(words):
+                if offset and 0 <= i + offset < len(words):
+                    centers.append(center)
+                    contexts.append(words[i + offset])
+        """,
+    ),
+)
+def sorted_by_the_distance(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
     hint="Your contexts go outwards from the center, one to the left and one to the right. They "
     "are sorted by their place in the sentence.",
     replace=(

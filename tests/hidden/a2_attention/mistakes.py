@@ -1712,6 +1712,19 @@ def attention_loops_over_queries(): ...
 def attention_without_checks(): ...
 
 
+@mistake(
+    "scaled_dot_product_attention",
+    hint="attention_weights has divided by the root and has been through softmax already. Yours does "
+    "both a second time, and the weights become nearly equal.",
+    keeps=0.65,
+    replace=(
+        "return attention_weights(q, k) @ v",
+        "return softmax(attention_weights(q, k) / math.sqrt(q.shape[-1])) @ v",
+    ),
+)
+def goes_through_softmax_twice(): ...
+
+
 # -----------------------------------------------------------------------------------------------
 # score_std
 
@@ -2310,7 +2323,7 @@ def linear_already_normalized(): ...
 
 @mistake(
     "linear_scores",
-    hint="A weight of the wrong length should raise ValueError that names the three sizes.",
+    hint="A weight of the wrong length should raise ValueError that names its length and the one that is asked for.",
     replace=[
         ("if w.shape != (width + states.shape[-1],):", "if False:"),
         ("w[width:]", "w[width:][: states.shape[-1]]"),

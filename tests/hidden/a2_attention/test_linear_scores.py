@@ -87,7 +87,7 @@ def test_a_weight_of_the_wrong_length_is_refused(student):
         randn(2, 5, 4),
         randn(8),
         tensor(0.0),
-        sizes=(8, 3, 4),
+        sizes=(8, 7),
     )
     assert_refused(
         student.linear_scores,
@@ -95,5 +95,5 @@ def test_a_weight_of_the_wrong_length_is_refused(student):
         randn(2, 5, 4),
         randn(6),
         tensor(0.0),
-        sizes=(6, 3, 4),
+        sizes=(6, 7),
     )

@@ -1799,8 +1799,8 @@ def changes_the_next_token_only(): ...
 
 @mistake(
     "first_leak",
-    hint="A leak through rounding does not notice a millionth. Tokens are of size 1: change "
-    "them by as much.",
+    hint="A leak through rounding, or over a step, shows by a large change alone: a tiny one, or a "
+    "gradient, does not find it. Tokens are of size 1: change them by as much.",
     replace=[
         ("noise[i + 1 :]", "x[i + 1 :] + 1e-6 * noise[i + 1 :]"),
         ("moved > 1e-6 * size", "moved > 1e-10 * size"),
@@ -2412,6 +2412,21 @@ def renormalizes_the_weights_afterwards(): ...
     replace=("if k.shape[-2] != v.shape[-2]:", "if False:"),
 )
 def leaves_keys_and_values_unchecked(): ...
+
+
+@mistake(
+    "masked_attention",
+    hint="Nobody compares the mask with the scores: torch raises an error of its own, or stretches "
+    "one of them. A mask that does not fit is a ValueError that names both.",
+    replace=(
+        "weights = masked_softmax(scores, mask)",
+        """
+        mask, scores = torch.broadcast_tensors(mask, scores)
+        weights = masked_softmax(scores, mask)
+        """,
+    ),
+)
+def lets_torch_compare_the_mask(): ...
 
 
 @mistake(

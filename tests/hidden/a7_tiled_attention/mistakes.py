@@ -1189,8 +1189,8 @@ def gradients_in_float32(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="With more queries than keys N_k - N_q is negative, and stays in the mask: the last "
-    "query sees the last key.",
+    hint="Of more queries than keys the first see nothing, and in yours they see keys: N_k - N_q is "
+    "negative there, and stays in the mask.",
     replace=[
         ("rows + (n_k - n_q)", "rows + max(n_k - n_q, 0)"),
         (
