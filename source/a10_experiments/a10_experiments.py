@@ -747,8 +747,9 @@ def accumulated_gradients(params, setup, inputs, targets, drop=None):
     Returns:
         (loss, gradients): a Python float, the smoothed_loss of the whole batch, and a
         list of its gradients in the order of list_tensors(params): 0.0 and zeros where
-        no target counts. No more than
-        ⌈B / parts⌉ rows go through the decoder at once, and in one part all of them.
+        no target counts. The rows may be cut in any way by which no more than
+        ⌈B / parts⌉ of them go through the decoder at once; with parts = 1 all of them
+        do.
 
     Raises:
         ValueError: parts is below 1 or above B; both in the message.

@@ -256,7 +256,8 @@ def tiles_asked_for(order, depth, programs):
     Args:
         order: [rows, columns], the number of the program that computes each tile of c.
         depth: tiles along K, of any number: 10**16 are not gone through one by one.
-        programs: the programs 0, 1, … below this number run at the same time.
+        programs: the programs 0, 1, … below this number run at the same time. It may be
+            above the number of tiles.
 
     Returns:
         int, tiles of a and tiles of b together.
