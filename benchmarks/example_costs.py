@@ -5,8 +5,8 @@
 In a course, on Linux. FOLDER holds submissions, such as those of `autograder demo`. They are graded
 twice by one process behind this machine's best walls; the first time the scripts of each question
 are planned, and does not count. Printed are milliseconds of processor time of the grader and of all
-processes below it for each search of the second time, with their mean, the mean of all failed
-questions, most of which need no search, and with `--show` the examples.
+processes below it for each search of the second time, with their mean, and with `--show` the
+examples.
 """
 
 from __future__ import annotations
@@ -67,9 +67,6 @@ def main() -> None:
     if searches:
         mean = statistics.mean(cost for _, cost in searches)
         print(f"{len(searches)} searches: {mean:.1f} ms each")
-    if costs:
-        mean = statistics.mean(cost for _, cost in costs)
-        print(f"{len(costs)} failed questions: {mean:.1f} ms each")
 
 
 def _processor_times() -> dict[int, int]:
