@@ -197,6 +197,7 @@ class ExampleFinder:
     def _wrong_calls(self, question: FailedQuestion) -> _WrongCalls:
         """The calls of failed tests that differ from the answer key's."""
         wrong = _WrongCalls()
+        is_free = self.is_free(question.name)
         for test, run in adjust_verdicts(question.runs).items():
             key_run = question.key_runs.get(test)
             if run.passed or key_run is None or not run.answered:
@@ -219,7 +220,7 @@ class ExampleFinder:
                 elif ways and wrong.in_words is None:
                     wrong.in_words = self._in_words(call, key_call, ways)
             # of a question with many right answers, those before the last did not end the test
-            wrong.calls += of_test[-1:] if self.is_free(question.name) else of_test
+            wrong.calls += of_test[-1:] if is_free else of_test
             if not departs and wrong.faintly is None:
                 wrong.faintly = self._faintly(question.name, same_calls)
         return wrong

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -36,7 +36,7 @@ from autograder.diagnosis.suite_inputs import call_fingerprint
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost, Launch
-from autograder.wire.frames import Block, WireError, pack, unpack
+from autograder.wire.frames import WireError, pack, unpack
 from autograder.wire.values import Decoder, Encoder
 
 _StoredOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
@@ -113,7 +113,7 @@ class KnownRuns:
             path = self._path(mistake, test)
             with safe_open(path, framework="numpy") as file:
                 stored = decode_stored(file.metadata()["run"], _StoredRun)
-            return _restore_run(test, stored, unpack(path.read_bytes()))
+            return _restore_run(test, stored, path.read_bytes())
         except _UNREADABLE:
             return None
 
@@ -124,9 +124,33 @@ class KnownRuns:
     ) -> None:
         """Store runs of a mistake, as far as they can be stored."""
         for run in runs:
-            if run.verdict.outcome in get_args(_StoredOutcome):
-                with contextlib.suppress(OSError, WireError):
-                    self._write(self._path(mistake, run.name), _pack_run(run))
+            self._store(mistake, run)
+
+    def save_and_reload(
+        self,
+        mistake: str,
+        runs: Sequence[TestRun],
+    ) -> list[TestRun]:
+        """Store runs of a mistake; the runs as they would be loaded, so that diagnosis does not
+        depend on which runs are stored. A run that cannot be stored is as it was.
+        """
+        reloaded = []
+        for run in runs:
+            stored = self._store(mistake, run)
+            reloaded.append(_restore_run(run.name, *stored) if stored else run)
+        return reloaded
+
+    def _store(self, mistake: str, run: TestRun) -> tuple[_StoredRun, bytes] | None:
+        """A run as it is stored, and the bytes of its file; None where it cannot be stored."""
+        if run.verdict.outcome not in get_args(_StoredOutcome):
+            return None
+        try:
+            stored, data = _pack_run(run)
+        except WireError:
+            return None
+        with contextlib.suppress(OSError):
+            self._write(self._path(mistake, run.name), data)
+        return stored, data
 
     def _path(
         self,
@@ -159,28 +183,12 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def in_stored_form(run: TestRun) -> TestRun:
-    """A run that was made now as it would be loaded, so that diagnosis does not depend on which
-    runs are stored: an object of the worker's is its name. A run that cannot be stored is returned
-    as it is.
+def _pack_run(run: TestRun) -> tuple[_StoredRun, bytes]:
+    """A run as it is stored, and the bytes of its file.
+
+    Raises:
+        WireError: an answer is of a kind that cannot be stored.
     """
-    if run.verdict.outcome not in get_args(_StoredOutcome):
-        return run
-    try:
-        stored, tensors = _store_run(run)
-    except WireError:
-        return run
-    return _restore_run(run.name, stored, unpack(pack(tensors)))
-
-
-def _pack_run(run: TestRun) -> bytes:
-    """Raises: WireError where an answer is of a kind that cannot be stored."""
-    stored, tensors = _store_run(run)
-    return pack(tensors, {"run": encode_line(stored).decode()})
-
-
-def _store_run(run: TestRun) -> tuple[_StoredRun, dict[str, Block]]:
-    """Raises: WireError where an answer is of a kind that cannot be stored."""
     encoder = Encoder(attrgetter("reference"))  # of an object that stays in the worker
     stored = _StoredRun(
         outcome=cast("_StoredOutcome", run.verdict.outcome),
@@ -189,13 +197,11 @@ def _store_run(run: TestRun) -> tuple[_StoredRun, dict[str, Block]]:
         answering=tuple(sorted(run.answering)),
         calls=tuple([_store_call(call, encoder) for call in run.calls]),
     )
-    return stored, encoder.tensors
+    return stored, pack(encoder.tensors, {"run": encode_line(stored).decode()})
 
 
-def _restore_run(
-    test: str, stored: _StoredRun, tensors: Mapping[str, Block]
-) -> TestRun:
-    decoder = Decoder(tensors, attrgetter("kind"))
+def _restore_run(test: str, stored: _StoredRun, data: bytes) -> TestRun:
+    decoder = Decoder(unpack(data), attrgetter("kind"))
     calls = [_restore_call(call, decoder) for call in stored.calls]
     return TestRun(
         test,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autograder.course import Limits
 from autograder.diagnosis.answer_key import AnswerKey
-from autograder.diagnosis.known_runs import KnownRuns, in_stored_form
+from autograder.diagnosis.known_runs import KnownRuns
 from autograder.intake.cell_matching import find_answer_cell
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.agreement import find_departures
@@ -142,9 +142,9 @@ class AnswerRecord:
                 missing.append(test)
         if missing:
             new_runs = self._sitting.run(self._question, self.answer, missing)
-            self._sitting.stored_runs.save(self._name, list(new_runs.values()))
-            for test, run in new_runs.items():
-                self._runs[test] = in_stored_form(run)
+            store = self._sitting.stored_runs
+            for run in store.save_and_reload(self._name, [*new_runs.values()]):
+                self._runs[run.name] = run
         return {test: self._runs[test] for test in names}
 
     def run(self, test: str) -> TestRun:

@@ -168,15 +168,15 @@ def explains(
     calls = list(zip(student_calls, mistake_calls, strict=False))
     if not calls:
         return False
+    if len(student_calls) > len(mistake_calls):
+        # the student's answers have passed what ended the mistake's run
+        return False
     if _both_end_without_a_refusal(record, test, answer):
         return True
     for index, (student_call, mistake_call) in enumerate(calls):
         key_call = key_run.calls[index] if index < len(key_run.calls) else None
         if not answers_agree(student_call, mistake_call, key_call):
             return False
-    if len(student_calls) > len(mistake_calls):
-        # the student's answers have passed what ended the mistake's run
-        return False
     student_ways = unite(answer.departures[test][: len(calls)])
     mistake_ways = unite(record.departures(test, key_run)[: len(calls)])
     if "changed" in mistake_ways - student_ways:

@@ -79,14 +79,17 @@ def _comparable(value: Any) -> Any:
     """A float as an array, so that there is one way to compare numbers, and an object of the
     worker's as the name of its class.
     """
-    if isinstance(value, Handle):
-        return value.reference.kind
-    return np.array(value) if isinstance(value, float) else value
+    return np.array(value) if isinstance(value, float) else _as_stored(value)
+
+
+def _as_stored(value: Any) -> Any:
+    """A value as a stored run has it: of an object of the worker's the name of its class."""
+    return value.reference.kind if isinstance(value, Handle) else value
 
 
 def type_name(value: Any) -> str:
     """The name of an answer's type, the same for a stored answer and one that was given now."""
-    return "str" if isinstance(value, Handle) else type(value).__name__
+    return type(_as_stored(value)).__name__
 
 
 def answers_agree(
@@ -212,9 +215,14 @@ def _launch_departures(launch: Launch, key: Launch) -> set[str]:
     for name in ("loads", "stores"):
         moved = sum(getattr(launch, name).values())
         key_moved = sum(getattr(key, name).values())
-        if moved > _COSTLIER * key_moved or _COSTLIER * moved < key_moved:
+        if _are_apart(moved, key_moved):
             ways.add(f"cost of {name}")
     return ways
+
+
+def _are_apart(moved: int, key_moved: int) -> bool:
+    """Whether clearly more, or fewer, numbers are moved than by the answer key."""
+    return moved > _COSTLIER * key_moved or _COSTLIER * moved < key_moved
 
 
 def tensors_moved_otherwise(call: Call, key: Call) -> frozenset[str]:
@@ -227,7 +235,7 @@ def tensors_moved_otherwise(call: Call, key: Call) -> frozenset[str]:
     for way in ("loads", "stores"):
         moved, key_moved = getattr(call.launch, way), getattr(key.launch, way)
         for name, count in key_moved.items():
-            if not count / _COSTLIER <= moved.get(name, 0) <= _COSTLIER * count:
+            if _are_apart(moved.get(name, 0), count):
                 names.add(name)
     return frozenset(names)
 

@@ -45,8 +45,8 @@ class NothingKept:
     def load(self, *_: str) -> None:
         return None
 
-    def save(self, *_: object) -> None:
-        pass
+    def save_and_reload(self, _: str, runs: Sequence[TestRun]) -> Sequence[TestRun]:
+        return runs
 
 
 def run(test: str, answer: Tensor | str | Call, *, passed: bool) -> TestRun:

@@ -56,8 +56,8 @@ class NothingKept:
     def load(self, *_: str) -> None:
         return None
 
-    def save(self, *_: object) -> None:
-        pass
+    def save_and_reload(self, _: str, runs: Sequence[TestRun]) -> Sequence[TestRun]:
+        return runs
 
 
 def run_all(function: Function) -> dict[str, TestRun]:

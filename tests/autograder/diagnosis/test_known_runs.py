@@ -13,7 +13,7 @@ import torch
 
 from autograder.basics.errors import StudentError, StudentMissing, StudentTimeout
 from autograder.course import Course
-from autograder.diagnosis.known_runs import KnownRuns, in_stored_form
+from autograder.diagnosis.known_runs import KnownRuns
 from autograder.grading.bench import Bench
 from autograder.records.model import Result
 from autograder.sitting.agreement import answers_agree
@@ -77,18 +77,19 @@ def test_a_run_made_now_is_as_one_from_disk(kept: KnownRuns) -> None:
     held = Held()
     calls = (*CALLS, Call("Cache", (), {}, result=[held, torch.ones(2)]))
     run = TestRun("test_rows", Verdict("failed", "said to a student"), calls)
-    kept.save("over_the_rows", [run])
-    from_disk, made_now = kept.load("over_the_rows", "test_rows"), in_stored_form(run)
+    (made_now,) = kept.save_and_reload("over_the_rows", [run])
+    from_disk = kept.load("over_the_rows", "test_rows")
     assert from_disk is not None
     assert repr(made_now) == repr(from_disk)
     assert made_now.calls[-1].result[0] == "Cache"
 
 
-def test_a_run_that_cannot_be_kept_stays_as_it_is() -> None:
+def test_a_run_that_cannot_be_kept_stays_as_it_is(kept: KnownRuns) -> None:
     hung = TestRun("test_f", Verdict("timeout"), ())
     too_long = Call("f", (), {}, result="x" * (MAX_TEXT + 1))
     for run in (hung, TestRun("test_f", Verdict("passed"), (too_long,))):
-        assert in_stored_form(run) is run
+        (made_now,) = kept.save_and_reload("slow", [run])
+        assert made_now is run
 
 
 def test_a_run_that_was_not_kept_is_not_there(kept: KnownRuns) -> None:
