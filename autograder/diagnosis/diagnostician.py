@@ -112,15 +112,8 @@ class Diagnostician:
             for record in records
             if (fit := fit_mistake(record, answer)) is not None
         ]
+        fits += self._find_combinations(question, records, answer, fits, weights)
         chosen = choose_fewest(fits, answer, weights)
-        for _ in range(MOST_NAMED - 1):
-            combination = self._combinations.find_fit(
-                question, records, answer, fits, chosen, weights
-            )
-            if combination is None:
-                break
-            fits.append(combination)
-            chosen = choose_fewest(fits, answer, weights)
         chosen = self._find_by_evidence(records, answer, chosen, weights, asker)
         has_known = bool(chosen)
         is_found = explains_half(chosen, answer, weights)
@@ -128,32 +121,51 @@ class Diagnostician:
         if check is not None and len(chosen) < MOST_NAMED:
             chosen = [*chosen, check]
             is_found = is_found or not answer.unexplained_by(chosen).failed
-        diagnoses = []
-        for fit in chosen:
-            # a fault is explained beside the test that is charged for the fault
-            tests = [
-                test
-                for test in answer.failed
-                if test in fit.explained and test in charged
-            ]
-            diagnoses += fit.diagnoses(tests)
-        diagnoses = _merge_equal_hints(diagnoses)
+        evidence = None
+        if not is_found:
+            evidence = _find_evidence_elsewhere(chosen, answer, asker)
+        is_repaired = evidence is not None and evidence.is_repair
+        repaired = evidence.tests if evidence and is_repaired else frozenset[str]()
+        guesses = _guess(fits, records, answer, chosen, weights, asker)
+        priced = [
+            *chosen,
+            # what a repair makes right is charged once, as the repair
+            *[guess for guess in guesses if not guess.explained & repaired],
+        ]
         withheld = answer.passed.intersection(charged)
-        prices = self._price(question, chosen, answer, runs, withheld)
-        if is_found:
-            return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
-        evidence = _find_evidence_elsewhere(chosen, answer, asker)
-        if evidence is None:
-            text = ""
-            if not has_known:
-                unexplained = answer.unexplained_by(chosen)
-                text = describe_failures(unexplained, charged, is_free=asker.is_free)
-            return NamedMistakes(None, tuple(diagnoses), prices, text)
-        if evidence.is_repair:
+        prices = self._price(question, priced, answer, runs, withheld)
+        if is_repaired:
             # a refusal that is withheld since no value is right comes back with the repair
-            repaired = (evidence.tests | withheld).intersection(charged)
-            prices += (price_mistake(repaired, points, REPAIRED_KEEPS),)
-        return NamedMistakes(None, tuple(diagnoses), prices, evidence.text)
+            tests = (repaired | withheld).intersection(charged)
+            prices += (price_mistake(tests, points, REPAIRED_KEEPS),)
+        text = evidence.text if evidence else ""
+        if not is_found and evidence is None and not has_known:
+            unexplained = answer.unexplained_by(chosen)
+            text = describe_failures(unexplained, charged, is_free=asker.is_free)
+        diagnoses = _tell(chosen, answer, charged)
+        first = diagnoses.pop(0) if is_found else None
+        return NamedMistakes(first, tuple(diagnoses), prices, text)
+
+    def _find_combinations(
+        self,
+        question: SuiteQuestion,
+        records: Sequence[AnswerRecord],
+        answer: StudentAnswer,
+        fits: Sequence[Fit],
+        weights: Mapping[str, float],
+    ) -> list[Fit]:
+        """The fits of several mistakes at once that explain more than single ones do."""
+        combinations: list[Fit] = []
+        for _ in range(MOST_NAMED - 1):
+            all_fits = [*fits, *combinations]
+            chosen = choose_fewest(all_fits, answer, weights, may_guess=True)
+            combination = self._combinations.find_fit(
+                question, records, answer, all_fits, chosen, weights
+            )
+            if combination is None:
+                break
+            combinations.append(combination)
+        return combinations
 
     def show_mistakes(
         self,
@@ -298,6 +310,43 @@ class Diagnostician:
 
 def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
     return dataclasses.replace(fit, explained=fit.explained & frozenset(tests))
+
+
+def _guess(
+    fits: Sequence[Fit],
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+    chosen: Sequence[Fit],
+    weights: Mapping[str, float],
+    asker: Asker,
+) -> list[Fit]:
+    """The mistakes that fit what no chosen one explains, and are not certain enough to be told.
+    They set the price of it.
+
+    Args:
+        fits: of all mistakes that agree with the answers.
+    """
+    if not answer.unexplained_by(chosen).failed:
+        return []
+    in_part = _fit_all_in_part(_unnamed(records, chosen), answer, asker)
+    return choose_fewest(
+        [*fits, *in_part], answer, weights, beside=chosen, may_guess=True
+    )
+
+
+def _tell(
+    chosen: Sequence[Fit], answer: StudentAnswer, charged: Collection[str]
+) -> list[Diagnosis]:
+    """The chosen mistakes as the student reads of them, each beside the tests that it explains and
+    that are charged for it.
+    """
+    diagnoses = []
+    for fit in chosen:
+        tests = [
+            test for test in answer.failed if test in fit.explained and test in charged
+        ]
+        diagnoses += fit.diagnoses(tests)
+    return _merge_equal_hints(diagnoses)
 
 
 def _merge_equal_hints(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:

@@ -22,18 +22,45 @@ def choose_fewest(
     fits: Sequence[Fit],
     answer: StudentAnswer,
     weights: Mapping[str, float],
+    *,
+    beside: Sequence[Fit] = (),
+    may_guess: bool = False,
 ) -> list[Fit]:
-    """The fewest mistakes that together explain the failures, the most explaining one first."""
-    unexplained = frozenset(answer.failed)
+    """The fewest mistakes that together explain the failures, the most explaining one first.
+
+    Args:
+        beside: mistakes that are chosen already; the others explain what these do not.
+        may_guess: whether to choose also those of which a student must not be told, since another
+            mistake may answer alike. They may have a price.
+    """
+    guesses = _choose(fits, answer, weights, beside, may_guess=True)
+    explains_all = not answer.unexplained_by([*beside, *guesses]).failed
+    if may_guess or (explains_all and not any(fit.against for fit in guesses)):
+        return guesses
+    return _choose(fits, answer, weights, beside, may_guess=False)
+
+
+def _choose(
+    fits: Sequence[Fit],
+    answer: StudentAnswer,
+    weights: Mapping[str, float],
+    beside: Sequence[Fit],
+    *,
+    may_guess: bool,
+) -> list[Fit]:
+    failed = frozenset(answer.failed)
+    unexplained = frozenset(answer.unexplained_by(beside).failed)
     chosen = list[Fit]()
-    lost = weigh(unexplained, weights)
+    lost = weigh(failed, weights)
     while unexplained and len(chosen) < MOST_NAMED:
         candidates = []
         for fit in fits:
             against = weigh(fit.against, weights)
             against += _OTHERWISE * weigh(fit.otherwise & unexplained, weights)
             gain = weigh(fit.explained & unexplained, weights) - against
-            if gain > 0:
+            if gain <= 0:
+                continue
+            if may_guess or _is_certain(fit, failed - unexplained, answer, weights):
                 candidates.append((gain, fit))
         if not candidates:
             break
@@ -63,6 +90,31 @@ def choose_fewest(
         chosen.append(best)
         unexplained -= best.explained
     return chosen
+
+
+def _is_certain(
+    fit: Fit,
+    explained: frozenset[str],
+    answer: StudentAnswer,
+    weights: Mapping[str, float],
+) -> bool:
+    """Whether a mistake may be named that leaves something unexplained: what agrees is more than
+    chance can do, or it explains most of what is lost, with nothing against it.
+
+    Args:
+        explained: the tests that mistakes explain which are chosen already.
+    """
+    if fit.against:
+        return False
+    if fit.is_telling and len(fit.mistakes) == 1:
+        return 2 * weigh(fit.otherwise, weights) <= weigh(fit.explained, weights)
+    if fit.otherwise:
+        return False
+    if fit.is_telling:
+        return True
+    # a changed argument needs no mistake that explains it
+    lost = [test for test in answer.failed if answer.ways(test) != {"changed"}]
+    return 2 * weigh(fit.explained | explained, weights) > weigh(lost, weights)
 
 
 def weigh(tests: Iterable[str], weights: Mapping[str, float]) -> float:

@@ -58,6 +58,15 @@ _UNREADABLE = (
 
 
 @dataclass(frozen=True, slots=True)
+class _StoredError:
+    """An error of the mistake's own, with the frame in which it was raised."""
+
+    type_name: str
+    message: str
+    innermost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _StoredCall:
     """One call of a run: an error of the mistake's own, another fault, or an answer as the wire
     encodes it.
@@ -66,7 +75,7 @@ class _StoredCall:
     name: str
     inputs: str
     changed: tuple[str, ...]
-    error: tuple[str, str] | None = None
+    error: _StoredError | None = None
     fault: _StoredFault | None = None
     result: Any = None
     gradients: Any = None
@@ -215,7 +224,9 @@ def _restore_run(test: str, stored: _StoredRun, data: bytes) -> TestRun:
 def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
     inputs = call_fingerprint(call)
     if isinstance(call.fault, StudentError):
-        error = call.fault.type_name, call.fault.message
+        error = _StoredError(
+            call.fault.type_name, call.fault.message, call.fault.frames[-1:]
+        )
         return _StoredCall(call.name, inputs, call.changed, error=error)
     if call.fault is not None:
         fault = cast("_StoredFault", call.fault.outcome)
@@ -235,7 +246,8 @@ def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
 def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
     call = Call(stored.name, (), {}, changed=stored.changed, inputs=stored.inputs)
     if stored.error is not None:
-        call.fault = StudentError(*stored.error)
+        error = stored.error
+        call.fault = StudentError(error.type_name, error.message, error.innermost)
     elif stored.fault is not None:
         call.fault = _FAULTS[stored.fault]()
     else:

@@ -15,6 +15,7 @@ from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
 from autograder.diagnosis.mistake_fit import (
     Fit,
     StudentAnswer,
+    end_alike,
     find_unrefused,
     raises_another_refusal,
 )
@@ -43,10 +44,10 @@ def fit_missing_checks(
         place = _place_of_student(answer, test, errors)
         if place is None:
             continue
-        nearest = _nearest_mistakes(records, test, place, answer)
-        hints = {record.answer.hint for record in nearest if record.answer}
+        lacking = _mistakes_of_one_place(records, test, place, answer)
+        hints = {record.answer.hint for record in lacking if record.answer}
         if len(hints) == 1:
-            tests_of.setdefault(nearest[0], set()).add(test)
+            tests_of.setdefault(lacking[0], set()).add(test)
     return [
         _fit(record.answer, tests)
         for record, tests in tests_of.items()
@@ -117,35 +118,22 @@ def _place_behind_right_calls(
     return None if place is None or unite(departures[:place]) else place
 
 
-def _nearest_mistakes(
+def _mistakes_of_one_place(
     records: Sequence[AnswerRecord],
     test: str,
     place: int,
     answer: StudentAnswer,
 ) -> list[AnswerRecord]:
-    """The mistakes that let the call at `place` through, best with an answer where the student
-    answers; else those that end the test at an earlier call, and lack a check altogether.
+    """The mistakes that let the same call through as the student's answer, and end it in the same
+    way. A mistake that lets an earlier call through lacks another check.
     """
-    ranked: dict[tuple[bool, bool], list[AnswerRecord]] = {}
-    has_answer = answer.failed[test].calls[place].fault is None
-    for record in records:
-        mistake_place = _place_of_mistake(record, test, answer)
-        if mistake_place is None or mistake_place > place:
-            continue
-        if mistake_place < place and not _lacks_a_check(record):
-            continue
-        mistake_answers = record.run(test).calls[mistake_place].fault is None
-        rank = mistake_place < place, mistake_answers != has_answer
-        ranked.setdefault(rank, []).append(record)
-    return ranked[min(ranked)] if ranked else []
-
-
-def _lacks_a_check(record: AnswerRecord) -> bool:
-    """Whether a mistake is the answer key without one of its checks: it looks at nothing of what
-    the check looks at, and not only at a part of it.
-    """
-    changes = record.answer.changes if record.answer else ()
-    return any(new.startswith("if False:") for _, new in changes)
+    student_call = answer.failed[test].calls[place]
+    return [
+        record
+        for record in records
+        if _place_of_mistake(record, test, answer) == place
+        and end_alike(student_call, record.run(test).calls[place])
+    ]
 
 
 def _errors_of_right_calls(answer: StudentAnswer) -> set[str]:

@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 
 from autograder.basics.errors import StudentError
 from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
+from autograder.diagnosis.telling_numbers import FEWEST_TELLING, count_telling
 from autograder.records.model import Diagnosis
 from autograder.sitting.agreement import (
     answers_agree,
+    costs_about_as_much,
     describe_form,
     distance,
+    dtypes_agree,
     gradients_agree,
     tensors_moved_otherwise,
 )
@@ -28,6 +31,10 @@ from autograder.suite.known_answers import KnownAnswer
 
 _SAYS_RIGHT = re.compile(r"\bright\b", re.IGNORECASE)
 """What is in a hint that says that the answers are right: "Right numbers, but …"."""
+_SIZES = {"cost of flops", "cost of largest", "cost of peak"}
+"""Costs that are larger where more is computed or held than needed, in however many steps."""
+_RAISES = re.compile(r".*?, line \d+, in \S+: (?:raise|assert)\b")
+"""The innermost frame of an error that a statement raises which does nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,8 @@ class Fit:
         own_tests: of several mistakes at once, the explained tests that each fails by itself: its
             hint stands beside these, and not beside the tests of another one.
         said: what is told in place of the hints, where they might be false; "" for the hints.
+        is_telling: whether what agrees is more than chance can do: several wrong numbers, a call
+            that is not refused, a cost.
     """
 
     mistakes: tuple[KnownAnswer, ...]
@@ -105,6 +114,7 @@ class Fit:
     unnamed: tuple[KnownAnswer, ...] = ()
     own_tests: Mapping[str, frozenset[str]] = field(default_factory=dict)
     said: str = ""
+    is_telling: bool = True
 
     def diagnoses(self, tests: Sequence[str]) -> list[Diagnosis]:
         """The mistakes as the student reads of them, beside the tests that they explain."""
@@ -151,6 +161,38 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
         against=record.failed(answer.passed),
         otherwise=failed - explained,
         mismatch=(unmatched_ways, largest_distance),
+        is_telling=any(_tells(record, test, answer) for test in explained)
+        or count_telling_values(record, explained, answer) >= FEWEST_TELLING,
+    )
+
+
+def _tells(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
+    """Whether a mistake shows in a test by something else than a wrong value or an error: by a call
+    that is not refused, a dtype, a gradient, an argument that is changed, a cost.
+    """
+    key_run = answer.key_runs[test]
+    if find_unrefused(record.run(test), key_run) is not None:
+        return True
+    return not unite(record.departures(test, key_run)) & {"value", "fault"}
+
+
+def count_telling_values(
+    record: AnswerRecord, tests: Iterable[str], answer: StudentAnswer
+) -> int:
+    """How many telling values a mistake answers in some tests, in the calls that the student's
+    runs reach.
+    """
+    return sum(
+        [
+            count_telling(
+                zip(
+                    record.run(test).calls[: len(answer.failed[test].calls)],
+                    answer.key_runs[test].calls,
+                    strict=False,
+                )
+            )
+            for test in tests
+        ]
     )
 
 
@@ -177,9 +219,11 @@ def explains(
         key_call = key_run.calls[index] if index < len(key_run.calls) else None
         if not answers_agree(student_call, mistake_call, key_call):
             return False
+    if not _dtypes_agree(record, test, answer):
+        return False
     student_ways = unite(answer.departures[test][: len(calls)])
     mistake_ways = unite(record.departures(test, key_run)[: len(calls)])
-    if "changed" in mistake_ways - student_ways:
+    if not all(set(second.changed) <= set(first.changed) for first, second in calls):
         # the mistake is to write into an argument, and the student did not
         return False
     if student_ways & {"value", "fault"}:
@@ -192,8 +236,11 @@ def explains(
     if bool(mistake_ways) != bool(student_ways):
         return False
     # The number of operations counts only where nothing else is larger: a student who leaves out
-    # checks makes up for some.
-    if not (mistake_ways - {"cost of operations"} or mistake_ways) <= student_ways:
+    # checks makes up for some, and one who makes large tensors needs more of them.
+    telling_ways = mistake_ways - {"cost of operations"} or mistake_ways
+    if not telling_ways <= student_ways:
+        return False
+    if mistake_ways == {"cost of operations"} and student_ways & _SIZES:
         return False
     for (student_call, mistake_call), key_call in zip(
         calls, key_run.calls, strict=False
@@ -202,10 +249,29 @@ def explains(
         moved = tensors_moved_otherwise(mistake_call, key_call)
         if not moved <= tensors_moved_otherwise(student_call, key_call):
             return False
+        if not costs_about_as_much(student_call, mistake_call, key_call, telling_ways):
+            return False
     if "gradient" not in mistake_ways:
         # a mistake that writes into an argument says nothing of gradients that are wrong besides
         return "gradient" not in student_ways
     return all(gradients_agree(*pair) for pair in calls)
+
+
+def _dtypes_agree(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
+    """Whether the answers of which a mistake has the dtype wrong have that dtype in the student's
+    run too: who is told that float64 is too wide must have answered in float64.
+    """
+    calls = zip(
+        answer.failed[test].calls,
+        record.run(test).calls,
+        record.departures(test, answer.key_runs[test]),
+        strict=False,
+    )
+    return all(
+        dtypes_agree(student_call, mistake_call)
+        for student_call, mistake_call, ways in calls
+        if "dtype" in ways
+    )
 
 
 def _have_equal_flops(student_call: Call, mistake_call: Call) -> bool:
@@ -222,34 +288,45 @@ def _both_end_without_a_refusal(
 ) -> bool:
     """Whether a mistake's run ends with an answer to a call that the answer key refuses, as the
     student's does: what they answer there is chance, and the missing check is the mistake. So is
-    which error both raise, where that is no ValueError. All else in the mistake's run is right.
+    which error both raise where no check is. All else in the mistake's run is right.
     """
     calls = record.run(test).calls
     key_run = answer.key_runs[test]
     if len(answer.failed[test].calls) != len(calls) or len(calls) > len(key_run.calls):
         return False
-    last_calls = (answer.failed[test].calls[-1], calls[-1])
+    student_call, mistake_call = answer.failed[test].calls[-1], calls[-1]
     if not is_refusal(key_run.calls[len(calls) - 1]):
         return False
-    if not _all_answer(last_calls) and not _all_raise_something_else(last_calls):
+    if any(map(is_refusal, (student_call, mistake_call))):
+        return False
+    if not end_alike(student_call, mistake_call):
         return False
     return not unite(record.departures(test, key_run)[:-1])
 
 
-def _all_answer(calls: Sequence[Call]) -> bool:
-    return all(call.fault is None for call in calls)
-
-
-def _all_raise_something_else(calls: Sequence[Call]) -> bool:
-    """Whether each call ends with an error that is no refusal: neither a ValueError, nor the error
-    of a check that raises another one.
+def end_alike(student_call: Call, mistake_call: Call) -> bool:
+    """Whether two calls that should be refused end in the same way: both have an answer; or both
+    raise an error where no check is, which error being chance; or both raise the same one of
+    their own, where a check is there, and raises another error than it should.
     """
-    return all(
-        isinstance(call.fault, StudentError)
-        and not is_refusal(call)
-        and not raises_another_refusal(call)
-        for call in calls
-    )
+    student_fault, mistake_fault = student_call.fault, mistake_call.fault
+    if student_fault is None or mistake_fault is None:
+        return student_fault is mistake_fault
+    if not isinstance(student_fault, StudentError):
+        return False
+    if not isinstance(mistake_fault, StudentError):
+        return False
+    is_checked = raises_by_itself(student_fault)
+    if is_checked != raises_by_itself(mistake_fault):
+        return False
+    return not is_checked or student_fault.type_name == mistake_fault.type_name
+
+
+def raises_by_itself(fault: StudentError) -> bool:
+    """Whether an error comes from a statement of the answer that does nothing else than to raise
+    it, and not from what the answer computes.
+    """
+    return bool(fault.frames and _RAISES.match(fault.frames[-1]))
 
 
 def is_refusal(call: Call) -> bool:

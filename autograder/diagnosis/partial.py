@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from autograder.diagnosis.known_sitting import AnswerRecord
-from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
+from autograder.diagnosis.mistake_fit import (
+    Fit,
+    StudentAnswer,
+    count_telling_values,
+)
+from autograder.diagnosis.telling_numbers import (
+    FEWEST_TELLING,
+    are_close,
+    find_telling,
+)
 from autograder.sitting.agreement import distance
 from autograder.suite.calls import Call
 from autograder.suite.kinds import has_nan, is_array, numbers_in
@@ -47,6 +56,7 @@ def fit_in_part(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
         against=record.failed(answer.passed),
         otherwise=failed - explained,
         mismatch=(0, 1.0 - least_share),
+        is_telling=count_telling_values(record, explained, answer) >= FEWEST_TELLING,
     )
 
 
@@ -137,12 +147,7 @@ def _departing_numbers(mistake: Any, key: Any) -> np.ndarray[Any, Any] | None:
         or wrong.size < _FEWEST_NUMBERS
     ):
         return None
-    with np.errstate(invalid="ignore"):
-        departs = ~np.isclose(wrong, right, rtol=1e-4, atol=1e-6)
-    # 0 and 1 have many causes
-    is_telling = np.isfinite(wrong) & (wrong != 0) & (wrong != 1)
-    departures: np.ndarray[Any, Any] = departs & is_telling
-    return departures
+    return find_telling(wrong, right)
 
 
 def _agreeing_numbers(
@@ -153,7 +158,5 @@ def _agreeing_numbers(
     if not is_array(student) or student.shape != other.shape:
         return 0
     with np.errstate(invalid="ignore"):
-        agrees = np.isclose(
-            numbers_in(student), numbers_in(other), rtol=1e-4, atol=1e-6
-        )
+        agrees = are_close(numbers_in(student), numbers_in(other))
     return int((agrees & departures).sum())

@@ -252,7 +252,11 @@ class AssignmentGrader:
     def learn(self, mistake: KnownAnswer) -> None:
         """Name one more mistake from now on, which is not in the suite's files yet."""
         self.mistakes.append(mistake)
-        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells)
+        self.name_only(self.mistakes)
+
+    def name_only(self, mistakes: Sequence[KnownAnswer]) -> None:
+        """Name these mistakes from now on, and no others."""
+        self.diagnostician = Diagnostician(self._known, mistakes, self.key.cells)
 
     def _start_sitting(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,8 @@ _SECOND_FAULT_SHARE = 0.02
 way to the right answer.
 """
 _COSTLIER = 1.5
+_COST_SHARE = 0.15
+"""The share of a mistake's excess over the answer key that an answer with the mistake costs too."""
 _AMBIGUOUS_ERRORS = frozenset(
     {
         "RuntimeError",
@@ -132,6 +135,11 @@ def gradients_agree(student: Call, mistake: Call) -> bool:
     return distance(student.gradients, mistake.gradients) <= 1
 
 
+def dtypes_agree(first: Call, second: Call) -> bool:
+    """Whether the arrays in the answers of two calls have the same dtypes."""
+    return _dtypes(first.result) == _dtypes(second.result)
+
+
 def same_answer(first: Call, second: Call) -> bool | None:
     """Whether one function answered one call alike in two runs: value, dtype, gradients, changed
     arguments, error.
@@ -144,9 +152,7 @@ def same_answer(first: Call, second: Call) -> bool | None:
             return None
     if first.fault is not None or second.fault is not None:
         return _error_text(first.fault) == _error_text(second.fault)
-    if first.changed != second.changed or _dtypes(first.result) != _dtypes(
-        second.result
-    ):
+    if first.changed != second.changed or not dtypes_agree(first, second):
         return False
     if distance(first.result, second.result) > 1:
         return False
@@ -180,7 +186,7 @@ def find_departures(call: Call, key: Call) -> frozenset[str]:
     ways = set()
     if distance(call.result, key.result) > 1:
         ways.add("value")
-    elif _dtypes(call.result) != _dtypes(key.result):
+    elif not dtypes_agree(call, key):
         ways.add("dtype")
     if set(call.changed) != set(key.changed):
         ways.add("changed")
@@ -238,6 +244,28 @@ def tensors_moved_otherwise(call: Call, key: Call) -> frozenset[str]:
             if _are_apart(moved.get(name, 0), count):
                 names.add(name)
     return frozenset(names)
+
+
+def costs_about_as_much(
+    student: Call, mistake: Call, key: Call, ways: Collection[str]
+) -> bool:
+    """Whether a student's call costs about as much as a mistake's, or more, in each figure in which
+    the mistake's is too high. Two loops differ by the operations of one turn, and a loop from a
+    wide product by far more.
+
+    Args:
+        ways: the costs that count ("cost of operations").
+    """
+    if student.cost is None or mistake.cost is None or key.cost is None:
+        return True
+    student_figures, key_figures = asdict(student.cost), asdict(key.cost)
+    for name, figure in asdict(mistake.cost).items():
+        key_figure = key_figures[name]
+        if f"cost of {name}" not in ways or figure <= _COSTLIER * key_figure:
+            continue
+        if student_figures[name] - key_figure < _COST_SHARE * (figure - key_figure):
+            return False
+    return True
 
 
 def describe_form(value: Any) -> Any:

@@ -2402,7 +2402,7 @@ def excluded_words_get_minus_one(): ...
 
 @mistake(
     "nearest",
-    hint="The ids in exclude are not looked at. An id that the table does not have should raise "
+    hint="An id in exclude that the table does not have gets past your checks. It should raise "
     "ValueError.",
     replace=("if not 0 <= i < vocab_size:", "if False:"),
 )
@@ -2411,8 +2411,8 @@ def leaves_the_excluded_ids_unchecked(): ...
 
 @mistake(
     "analogy",
-    hint="The three ids are not looked at. Check each before you use it: torch raises an IndexError of "
-    "its own, and −1 is its last row.",
+    hint="An id gets past your checks that the table does not have. Look at all three before you use "
+    "them: torch raises an IndexError of its own, and −1 is its last row.",
     replace=("if not 0 <= i < table.shape[0]:", "if False:"),
 )
 def leaves_the_three_ids_to_torch(): ...
@@ -2593,8 +2593,8 @@ def passes_until_nothing_changes(word, merges):
 
 @mistake(
     "embed",
-    hint="The ids are not looked at: above the table torch raises an IndexError of its own, and −1 is "
-    "its last row. The docstring asks for a ValueError.",
+    hint="An id gets past your checks that the table does not have: above it torch raises an "
+    "IndexError of its own, and −1 is its last row. The docstring asks for a ValueError.",
     replace=("if len(outside) > 0:", "if False:"),
 )
 def leaves_the_ids_to_torch(): ...

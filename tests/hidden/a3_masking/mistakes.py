@@ -2390,6 +2390,23 @@ def hides_after_the_maximum(): ...
 
 
 @mistake(
+    "masked_softmax",
+    hint="The softmax sees all keys, and the weights of forbidden ones become 0 after it: a huge "
+    "forbidden score leaves nothing but zeros of the allowed ones. (1e-9 in the denominator only "
+    "hides that.) Hide the scores before the softmax.",
+    replace=(
+        "return (e / total).to(scores.dtype)",
+        """
+        weights = softmax(widen(scores)).masked_fill(~mask, 0.0)
+        total = weights.sum(dim=-1, keepdim=True) + 1e-9
+        return (weights / total).to(scores.dtype)
+    """,
+    ),
+)
+def divides_what_is_left_by_a_guarded_sum(): ...
+
+
+@mistake(
     "masked_attention",
     keeps=0.65,
     hint="A query without a key gets 0/0, which is NaN: zeros are asked for. (Are weights set to 0 after "
@@ -2416,8 +2433,8 @@ def leaves_keys_and_values_unchecked(): ...
 
 @mistake(
     "masked_attention",
-    hint="Nobody compares the mask with the scores: torch raises an error of its own, or stretches "
-    "one of them. A mask that does not fit is a ValueError that names both.",
+    hint="A mask gets past your checks that does not fit the scores: torch raises an error of its "
+    "own, or stretches one of them. The docstring asks for a ValueError that names both.",
     replace=(
         "weights = masked_softmax(scores, mask)",
         """
