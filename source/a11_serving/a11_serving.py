@@ -580,7 +580,10 @@ class PagedCache:
         ### END SOLUTION
 
     def fork(self, name, new):
-        """Begin a text that has the finished tokens of another. No key is copied.
+        """Begin a text that has the finished tokens of another.
+
+        The two share the blocks that these tokens stand in, and no others. No key is
+        copied.
 
         Raises:
             ValueError: a text is called `new` already; the name in the message.
@@ -1011,6 +1014,9 @@ predict(
 def serve(requests, cache, step, max_running, eos_id=None):
     """Greedy texts for many requests, by continuous batching (Yu et al., 2022).
 
+    Who is admitted in a step, and who gives way where blocks are short, is said by
+    the five rules of a round above.
+
     Args:
         requests: list of (prompt, max_new): a list of ids with at least one, and how
             many new tokens are wanted, at least one.
@@ -1305,7 +1311,7 @@ print("the same answers:", answers["without"] == answers["with the index"])
 #
 # Greedy decoding takes the likeliest token and never looks back; the *text* that comes out need not be the likeliest.
 # Beam search keeps the $K$ best beginnings. In each step every beginning is continued by every token, and of all these
-# continuations, over all beginnings together, the $K$ with the largest $\log P$ go on.
+# continuations, over all beginnings together, the $K$ with the largest $\log P$ are kept.
 #
 # A text that writes the end token is finished: it leaves the beam and waits. At the end texts of different lengths are
 # compared, and here $\log P$ alone is unfair: each token makes it smaller, so short texts win. Wu et al. (2016) divide
@@ -1349,7 +1355,8 @@ def beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id):
             appends the tokens to the cache and advances. Called at most max_new times;
             after the prompt each beam feeds one token a step. Logits are finite; of
             continuations with equal sums any may come first.
-        num_beams: K, how many continuations go on in each step, at least 1.
+        num_beams: K, how many continuations are kept in each step, at least 1. One
+            that ends with eos_id is among them, and goes on no more.
         max_new: how many tokens a text gets at most, at least 1.
         alpha: of the length penalty.
         eos_id: the token that ends a text, and belongs to it.

@@ -1577,7 +1577,7 @@ def greedy_translate(src, src_mask, params, config, start_id, eos_id, max_new):
 
     Raises:
         ValueError: max_new is below 0 (it stands in the message); and whatever
-            encoder_decoder refuses.
+            encoder_decoder refuses, where a token is asked for.
     """
     ### BEGIN SOLUTION
     if max_new < 0:
