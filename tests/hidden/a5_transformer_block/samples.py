@@ -118,6 +118,7 @@ def divides_by_the_length(x, gamma, eps=1e-6):
         "statistics_over_the_first_axis",
         "batch_norm_without_checks",
         "trains_on_one_token",
+        "statistics_in_the_dtype_of_the_batch",
     ),
 )
 def batch_axis_only(
