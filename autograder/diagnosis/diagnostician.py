@@ -255,8 +255,10 @@ class Diagnostician:
             fits = [
                 _restrict(fit, remaining.failed) for fit in find(unnamed, answer, asker)
             ]
-            further = choose_fewest(fits, remaining, weights)
-            if find is _fit_all_by_evidence:
+            # a predicate is true of the answer whatever else is wrong
+            is_proven = find is _fit_all_by_evidence
+            further = choose_fewest(fits, remaining, weights, may_guess=is_proven)
+            if is_proven:
                 mistakes = [record.answer for record in records if record.answer]
                 further = [say_what_is_shared(fit, mistakes) for fit in further]
             all_chosen += further[: MOST_NAMED - len(all_chosen)]

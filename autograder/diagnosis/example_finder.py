@@ -48,6 +48,10 @@ from autograder.suite.scripts import Script, float_dtypes
 
 _MOST_IN_FRESH_WORKERS = 8
 """Scripts that are tried in workers of their own, where the answers have a memory."""
+_MOST_IN_VAIN = 8000
+"""Torch operations of the answer key for scripts that showed no difference, after which no further
+script is tried. Of seven hundred known mistakes three would have an example behind these.
+"""
 _SEEN_AT_ONCE = 0.02
 """The difference, as a share of the largest number of a row, that a person sees at once."""
 
@@ -132,7 +136,10 @@ class ExampleFinder:
             note = "Seen with right answers in place of earlier questions that are not right yet."
         long_examples = []
         searches = []
+        operations_in_vain = 0
         for planned in self._planner.scripts(question.name, wrong.calls):
+            if operations_in_vain > _MOST_IN_VAIN:
+                break
             is_as_it_is = planned.most_candidates == 1
             if is_as_it_is and call_for_a_page(planned.script) is None:
                 continue
@@ -142,6 +149,7 @@ class ExampleFinder:
             if search.is_over:
                 return None
             if example is None:
+                operations_in_vain += planned.operations
                 continue
             if searches[0].is_remembered() or search.is_remembered():
                 # what earlier scripts have left behind would be the example's, too

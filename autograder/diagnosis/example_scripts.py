@@ -118,6 +118,7 @@ class PlannedScript:
         right_answers: the answer key's answers.
         fingerprints: those of its calls.
         most_candidates: how many scripts are tried to make it smaller; 1 for the script alone.
+        operations: the answer key's torch operations for it.
     """
 
     script: Script
@@ -125,6 +126,7 @@ class PlannedScript:
     right_answers: Sequence[StepAnswer]
     fingerprints: tuple[str, ...]
     most_candidates: int
+    operations: int
 
 
 class ScriptPlanner:
@@ -293,7 +295,9 @@ class ScriptPlanner:
             return None
         fingerprints = tuple(script_fingerprints(script))
         most = _most_candidates(counter)
-        return PlannedScript(script, rules, answers, fingerprints, most)
+        return PlannedScript(
+            script, rules, answers, fingerprints, most, counter.operations
+        )
 
 
 def _most_candidates(counter: CostCounter) -> int:

@@ -107,7 +107,7 @@ def _is_certain(
     if fit.against:
         return False
     if fit.is_telling and len(fit.mistakes) == 1:
-        return 2 * weigh(fit.otherwise, weights) <= weigh(fit.explained, weights)
+        return weigh(fit.otherwise, weights) < weigh(fit.explained, weights)
     if fit.otherwise:
         return False
     if fit.is_telling:

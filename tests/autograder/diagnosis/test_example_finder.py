@@ -473,6 +473,24 @@ def test_an_answer_key_that_computes_for_long_is_not_asked(tmp_path: Path) -> No
     assert asked == []
 
 
+def test_scripts_that_show_nothing_are_not_tried_for_ever(tmp_path: Path) -> None:
+    """3000 additions a call: after three calls without a difference it is enough."""
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+    asked = []
+
+    def slow(x: Any) -> Any:
+        for _ in range(3000 if isinstance(x, Tensor) else 0):
+            x = x + 0
+        return x
+
+    def right_for_tensors(x: Any) -> Any:
+        asked.append(x)
+        return x if isinstance(x, Tensor) else 1
+
+    assert find(slow, right_for_tensors, object(), suite=tmp_path) is None
+    assert sum(isinstance(x, Tensor) for x in asked) == 3
+
+
 def test_the_answer_key_is_asked_once_for_the_calls_that_a_class_fails() -> None:
     """The same numbers as doubles are another call."""
     asked = []
