@@ -83,9 +83,9 @@ def test_a_shared_shift_hides_nothing(student, reference):
     )
     states[:, :2, 0], states[:, 2:, 0] = -1.0, 1.0
     effect = student.query_effect(far, a, b, states)
-    assert_close(
-        effect[1], reference.query_effect(far, a, b, states)[1], what="weight_change"
-    )
+    expected = reference.query_effect(far, a, b, states)
+    # scores in the thousands that were rounded to float32 may move a weight by 6e-5
+    assert_close(effect[1], expected[1], atol=1e-4, what="weight_change")
 
 
 @points(0.5)
