@@ -42,6 +42,8 @@ contract(
     calls(scores=tensor("B", "T"), states=tensor("B", "T", "H")),
     dtypes=HALF,
     gradients=True,
+    # exp(score - logsumexp) rounds the difference of two numbers in the thousands
+    tolerance={"float32": 1e-3},
 )
 
 contract(
