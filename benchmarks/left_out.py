@@ -20,11 +20,11 @@ from autograder.course import Course, load_course
 from autograder.diagnosis.missing_checks import LACKS_A_CHECK
 from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
-from autograder.proof.code_mutants import Variant
 from autograder.proof.proof_report import markdown_table
 from autograder.proof.trials import examine_each, grade_answer
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient
+from autograder.suite.known_answers import KnownAnswer
 
 GRADERS = 2
 """Processes that grade beside each other."""
@@ -60,22 +60,13 @@ def leave_each_out(course: Course, assignment_name: str) -> list[LeftOut]:
     key = FoundSubmission("key", assignment.solution)
     extras = find_extras(assignment, [key], course.limits)
     with Bench(course, assignment, clients=GRADERS, extras=extras) as bench:
-        mistakes = {
-            (mistake.question, mistake.name): mistake
-            for mistake in bench.grader.mistakes
-        }
+        mistakes = bench.grader.mistakes
 
-        def grade_unknown(client: HostClient, variant: Variant) -> LeftOut:
-            mistake = mistakes[variant.question, variant.name]
-            others = [
-                other for other in mistakes.values() if other.hint != mistake.hint
-            ]
-            bench.grader.name_only(others)
-            (result,) = (
-                question
-                for question in grade_answer(bench, client, variant, [variant.question])
-                if question.name == variant.question
+        def grade_unknown(client: HostClient, mistake: KnownAnswer) -> LeftOut:
+            bench.grader.name_only(
+                [other for other in mistakes if other.hint != mistake.hint]
             )
+            (result,) = grade_answer(bench, client, mistake, [mistake.question])
             diagnoses = [named for named in (result.diagnosis, *result.slips) if named]
             return LeftOut(
                 mistake.question,
@@ -84,11 +75,7 @@ def leave_each_out(course: Course, assignment_name: str) -> list[LeftOut]:
                 tuple((named.mistake, named.hint) for named in diagnoses),
             )
 
-        variants = [
-            Variant(mistake.question, mistake.name, mistake.cell)
-            for mistake in mistakes.values()
-        ]
-        records, problems = examine_each(bench, variants, grade_unknown, LeftOut)
+        records, problems = examine_each(bench, mistakes, grade_unknown, LeftOut)
     if problems:
         raise SystemExit("\n".join(problems))
     return records

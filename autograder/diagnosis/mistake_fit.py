@@ -162,7 +162,7 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
         otherwise=failed - explained,
         mismatch=(unmatched_ways, largest_distance),
         is_telling=any(_tells(record, test, answer) for test in explained)
-        or count_telling_values(record, explained, answer) >= FEWEST_TELLING,
+        or has_telling_values(record, explained, answer),
     )
 
 
@@ -176,13 +176,13 @@ def _tells(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
     return not unite(record.departures(test, key_run)) & {"value", "fault"}
 
 
-def count_telling_values(
+def has_telling_values(
     record: AnswerRecord, tests: Iterable[str], answer: StudentAnswer
-) -> int:
-    """How many telling values a mistake answers in some tests, in the calls that the student's
-    runs reach.
+) -> bool:
+    """Whether a mistake answers enough telling values in some tests, in the calls that the
+    student's runs reach.
     """
-    return sum(
+    count = sum(
         [
             count_telling(
                 zip(
@@ -194,6 +194,7 @@ def count_telling_values(
             for test in tests
         ]
     )
+    return count >= FEWEST_TELLING
 
 
 def explains(
@@ -316,13 +317,13 @@ def end_alike(student_call: Call, mistake_call: Call) -> bool:
         return False
     if not isinstance(mistake_fault, StudentError):
         return False
-    is_checked = raises_by_itself(student_fault)
-    if is_checked != raises_by_itself(mistake_fault):
+    is_checked = _raises_by_itself(student_fault)
+    if is_checked != _raises_by_itself(mistake_fault):
         return False
     return not is_checked or student_fault.type_name == mistake_fault.type_name
 
 
-def raises_by_itself(fault: StudentError) -> bool:
+def _raises_by_itself(fault: StudentError) -> bool:
     """Whether an error comes from a statement of the answer that does nothing else than to raise
     it, and not from what the answer computes.
     """

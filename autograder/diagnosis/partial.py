@@ -16,13 +16,9 @@ from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import (
     Fit,
     StudentAnswer,
-    count_telling_values,
+    has_telling_values,
 )
-from autograder.diagnosis.telling_numbers import (
-    FEWEST_TELLING,
-    are_close,
-    find_telling,
-)
+from autograder.diagnosis.telling_numbers import are_close, find_telling
 from autograder.sitting.agreement import distance
 from autograder.suite.calls import Call
 from autograder.suite.kinds import has_nan, is_array, numbers_in
@@ -56,7 +52,7 @@ def fit_in_part(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
         against=record.failed(answer.passed),
         otherwise=failed - explained,
         mismatch=(0, 1.0 - least_share),
-        is_telling=count_telling_values(record, explained, answer) >= FEWEST_TELLING,
+        is_telling=has_telling_values(record, explained, answer),
     )
 
 
@@ -157,6 +153,5 @@ def _agreeing_numbers(
 ) -> int:
     if not is_array(student) or student.shape != other.shape:
         return 0
-    with np.errstate(invalid="ignore"):
-        agrees = are_close(numbers_in(student), numbers_in(other))
+    agrees = are_close(numbers_in(student), numbers_in(other))
     return int((agrees & departures).sum())

@@ -38,18 +38,21 @@ def find_telling(wrong: Any, right: Any) -> np.ndarray[Any, Any]:
     numbers, right_numbers = numbers_in(wrong), numbers_in(right)
     if numbers.dtype.kind not in "iuf" or right_numbers.dtype.kind not in "biuf":
         return np.zeros(numbers.shape, dtype=bool)
-    with np.errstate(invalid="ignore"):
-        departs = ~are_close(numbers, right_numbers)
+    if numbers.dtype.kind == "f":
         is_common = are_close(numbers[..., None], _COMMON).any(axis=-1)
-    if numbers.dtype.kind in "iu":
+    else:
         is_common = np.abs(numbers) < _SMALL
+    departs = ~are_close(numbers, right_numbers)
     telling: np.ndarray[Any, Any] = departs & np.isfinite(numbers) & ~is_common
     return telling
 
 
 def are_close(first: Any, second: Any) -> np.ndarray[Any, Any]:
     """Which numbers of two arrays are the same up to rounding."""
-    close: np.ndarray[Any, Any] = np.isclose(first, second, rtol=_SHARE, atol=_AT_MOST)
+    with np.errstate(invalid="ignore"):
+        close: np.ndarray[Any, Any] = np.isclose(
+            first, second, rtol=_SHARE, atol=_AT_MOST
+        )
     return close
 
 
