@@ -22,6 +22,7 @@ from autograder.suite import (
     same_along,
     scores_off_by,
     something_only_where_nothing_is_right,
+    something_where_nothing_is_right,
     sums_to_one,
     through_unit,
     triangle_at_the_top_left,
@@ -63,7 +64,7 @@ def divides_by_root_d(): ...
     hint="Token i may use tokens up to i. Print the weights: is row 0 (1, 0, 0, …)?",
     shows=depends_on_later("x", -2)
     & ~is_no_average("x")
-    & ~through_unit("x", nothing_where_something_is_right()),
+    & through_unit("x", something_where_nothing_is_right()),
     replace=("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores)"),
 )
 def looks_at_the_whole_sequence(): ...
@@ -84,7 +85,7 @@ def leaves_itself_out(): ...
     hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
     shows=depends_on_later("x", -2)
     & ~is_no_average("x")
-    & ~through_unit("x", nothing_where_something_is_right()),
+    & through_unit("x", something_where_nothing_is_right()),
     replace=("masked_fill(future, -math.inf)", "masked_fill(future, 0.0)"),
 )
 def future_scores_are_zero(): ...
