@@ -5,7 +5,8 @@
 In a course, on Linux. FOLDER holds submissions, such as those of `autograder demo`. They are graded
 twice by one process behind this machine's best walls; the first time the scripts of each question
 are planned, and does not count. Printed are milliseconds of processor time of the grader and of all
-processes below it for each search of the second time, with their mean, and with `--show` the
+processes below it for each failed question of the second time, less what reading the processes'
+times takes; their mean, also of those alone that call the submission again; and with `--show` the
 examples.
 """
 
@@ -30,7 +31,7 @@ from autograder.records.model import Result
 from autograder.suite.collection import SuiteQuestion
 
 _NO_SEARCH = 2.0
-"""Milliseconds below which no call of the submission was made: the example is words."""
+"""Milliseconds below which no call of the submission was made: the example is words, or none."""
 
 
 def main() -> None:
@@ -49,11 +50,14 @@ def main() -> None:
         find = bench.grader._examples.find
 
         def find_and_measure(question: SuiteQuestion, *arguments: Any) -> Any:
+            start = _processor_times()
             before = _processor_times()
             example = find(question, *arguments)
             after = _processor_times()
-            spent = sum(time - before.get(pid, 0) for pid, time in after.items())
-            costs.append((question.name, spent / 1e6))
+            of_reading = _spent_between(start, before)
+            costs.append(
+                (question.name, max(0.0, _spent_between(before, after) - of_reading))
+            )
             return example
 
         bench.grader._examples.find = find_and_measure  # type: ignore[assignment, method-assign]
@@ -61,12 +65,21 @@ def main() -> None:
             result = bench.grade(submission).result
             if options.show and result is not None:
                 show(result)
-    searches = [(name, cost) for name, cost in costs if cost > _NO_SEARCH]
-    for name, cost in searches:
+    for name, cost in costs:
         print(f"{name:30} {cost:6.1f} ms")
-    if searches:
-        mean = statistics.mean(cost for _, cost in searches)
-        print(f"{len(searches)} searches: {mean:.1f} ms each")
+    calling = [cost for _, cost in costs if cost > _NO_SEARCH]
+    for title, chosen in (
+        ("failed questions", [cost for _, cost in costs]),
+        ("that call the submission again", calling),
+    ):
+        if chosen:
+            print(f"{len(chosen)} {title}: {statistics.mean(chosen):.1f} ms each")
+
+
+def _spent_between(before: dict[int, int], after: dict[int, int]) -> float:
+    """Milliseconds of processor time between two readings."""
+    spent = sum(time - before.get(pid, 0) for pid, time in after.items())
+    return spent / 1e6
 
 
 def _processor_times() -> dict[int, int]:

@@ -103,8 +103,8 @@ def say_what_is_shared(fit: Fit, mistakes: Sequence[KnownAnswer]) -> Fit:
     Args:
         mistakes: all of the question.
     """
-    (shown,) = fit.mistakes
-    predicate = read_shows(shown.shows)
+    (mistake,) = fit.mistakes
+    predicate = read_shows(mistake.shows)
     hints = {
         mistake.hint
         for mistake in mistakes
@@ -112,5 +112,6 @@ def say_what_is_shared(fit: Fit, mistakes: Sequence[KnownAnswer]) -> Fit:
     }
     if len(hints) == 1:
         return fit
-    said = f"In the calls that are wrong, your answer {predicate.text}."
+    shown = predicate.said or predicate.text
+    said = f"In the calls that are wrong, your answer {shown}."
     return dataclasses.replace(fit, said=said)

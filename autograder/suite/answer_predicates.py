@@ -98,7 +98,9 @@ def part(place: int | str, predicate: Predicate) -> Predicate:
             raise Unseen
         return verdict
 
-    return make_predicate(f"at `[{place!r}]` {predicate.text}", holds)
+    where = f"at `[{place!r}]`"
+    said = predicate.said and f"{where} {predicate.said}"
+    return make_predicate(f"{where} {predicate.text}", holds, said)
 
 
 def sums_to_one(*axes: int) -> Predicate:

@@ -217,7 +217,9 @@ def through_unit(argument: str, predicate: Predicate) -> Predicate:
             raise Unseen
         return verdict
 
-    return make_predicate(f"with a unit matrix as `{argument}` {predicate.text}", holds)
+    where = f"with a unit matrix as `{argument}`"
+    said = predicate.said and f"{where} {predicate.said}"
+    return make_predicate(f"{where} {predicate.text}", holds, said)
 
 
 def right_with(text: str, /, **changes: Change) -> Predicate:

@@ -90,11 +90,14 @@ class Predicate:
             predicates with one text are one.
         holds: whether a sight shows it; raises Unseen where it can show neither yes nor no.
         parts: the texts of the predicates that `&` joined.
+        said: what a student reads in place of the text: without what `~` rules out, which tells
+            mistakes apart and helps nobody to find one. "" for a predicate that only rules out.
     """
 
     text: str
     holds: Callable[[Sight], bool]
     parts: frozenset[str]
+    said: str
 
     def __and__(self, other: Predicate) -> Predicate:
         def both(sight: Sight) -> bool:
@@ -105,8 +108,9 @@ class Predicate:
                 raise Unseen
             return True
 
+        said = " and ".join(filter(None, (self.said, other.said)))
         return Predicate(
-            f"{self.text} and {other.text}", both, self.parts | other.parts
+            f"{self.text} and {other.text}", both, self.parts | other.parts, said
         )
 
     def __or__(self, other: Predicate) -> Predicate:
@@ -117,16 +121,25 @@ class Predicate:
             return bool(first or second)
 
         text = f"{self.text} or {other.text}"
-        return Predicate(text, either, frozenset([text]))
+        said = f"{self.said or self.text} or {other.said or other.text}"
+        return Predicate(text, either, frozenset([text]), said)
 
     def __invert__(self) -> Predicate:
         text = f"is not one that {self.text}"
-        return Predicate(text, lambda sight: not self.holds(sight), frozenset([text]))
+        parts = frozenset([text])
+        return Predicate(text, lambda sight: not self.holds(sight), parts, said="")
 
 
-def make_predicate(text: str, holds: Callable[[Sight], bool]) -> Predicate:
-    """A predicate that is made of no others."""
-    return Predicate(text, holds, frozenset([text]))
+def make_predicate(
+    text: str, holds: Callable[[Sight], bool], said: str | None = None
+) -> Predicate:
+    """A predicate that is not joined from others by `&`.
+
+    Args:
+        said: what a student reads of it, where that is not its text.
+    """
+    parts = frozenset([text])
+    return Predicate(text, holds, parts, text if said is None else said)
 
 
 def look(predicate: Predicate, sight: Sight) -> bool | None:

@@ -222,6 +222,17 @@ def test_predicates_are_joined() -> None:
     assert read_shows("sums_to_one(-2)").parts < joined.parts
 
 
+def test_a_student_reads_what_is_so_and_not_what_is_ruled_out() -> None:
+    ruled_out = "~through_unit('x', sums_to_one(-2))"
+    assert read_shows(f"same_along(0) & {ruled_out}").said == (
+        "is the same all along axis 0"
+    )
+    assert read_shows("part(1, same_along(0) & ~not_finite())").said == (
+        "at `[1]` is the same all along axis 0"
+    )
+    assert read_shows(ruled_out).said == ""
+
+
 def ask(
     shows: str,
     student: Callable[..., Any],
