@@ -2839,7 +2839,7 @@ contract(
 
 contract(
     "layer_norm_backward",
-    calls(dy=tensor('...', 'D'), x=tensor('...', 'D'), gamma=tensor('D'), eps=EPS),
+    calls(dy=tensor('...', 'D', values=('normal', 'equal rows', 'small', 'zeros', 'offset')), x=tensor('...', 'D'), gamma=tensor('D'), eps=EPS),
     dtypes=HALF,
 )
 

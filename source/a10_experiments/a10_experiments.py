@@ -928,7 +928,7 @@ def compare(base, field, values, budget, seeds, run):
 
     Args:
         base: a setup.
-        field: the entry that changes.
+        field: the entry that changes, one that the base has.
         values: list of its values, in the order of the table; base[field] may be one.
         budget: FLOPs of each run, as training_flops counts them.
         seeds: list of int.
@@ -1435,7 +1435,8 @@ def merge_lora(params, adapters, alpha):
 
     Args:
         params: as in lora_adapters; they stay as they were.
-        adapters: as from lora_adapters; blocks may have different names and ranks.
+        adapters: as from lora_adapters, for matrices that the block has; blocks may
+            have different names and ranks.
         alpha: α.
 
     Returns:
@@ -1512,8 +1513,8 @@ def tuning_costs(params, method, names=(), rank=0):
         params: as in lora_adapters, tensors of one dtype. A tensor that stands in
             several places counts in each of them.
         method: "full", "last" or "lora".
-        names, rank: of the adapters, as in lora_adapters, for "lora"; a rank is at
-            least 1.
+        names, rank: of the adapters, as in lora_adapters, for "lora": every block has
+            these matrices, and the rank is at least 1.
 
     Returns:
         dict of int: trained, how many numbers are trained; weights, bytes of all

@@ -472,8 +472,8 @@ class PagedCache:
 
         Args:
             name: no text of the cache has it.
-            blocks: numbers of blocks that others hold; their S tokens each are the
-                text's first ones.
+            blocks: numbers of blocks that others hold (no caller gives free ones);
+                their S tokens each are the text's first ones.
 
         Raises:
             ValueError: a text has this name; it stands in the message.
@@ -1244,7 +1244,8 @@ class PrefixIndex:
         ### END SOLUTION
 
     def evict(self):
-        """Give back all blocks that only the index holds, and forget them.
+        """Give back all blocks that only the index holds, and forget them. What the index
+        knows behind such a block it may keep or forget.
 
         Returns:
             int, how many.

@@ -192,8 +192,8 @@ def cosine_similarity(u, v):
     Returns:
         [...] in the dtype of u, between −1 and 1 up to rounding; 0 where u or v is the
         zero vector (the gradient is finite there too). Short and long vectors are no
-        special case, as long as the dtype holds the squares of their lengths. Half
-        precision is computed in float32.
+        special case, as long as the squares of their lengths are neither too large nor
+        too small for the dtype. Half precision is computed in float32.
 
     Raises:
         ValueError: u and v have different lengths d. The message names both.

@@ -778,7 +778,7 @@ def generate_cached(params, prompt, num_new, config):
     Args:
         params, config: as in decode_step.
         prompt: int64 [B, N], N >= 1.
-        num_new: how many tokens to add to each row.
+        num_new: how many tokens to add to each row, 0 or more.
 
     Returns:
         int64 [B, N + num_new]: the prompt and what follows. Each call starts with an

@@ -519,7 +519,7 @@ expect(
 # list, the pair that was **learned first** is joined, everywhere in the word. It is the same algorithm as in
 # assignment 1, except that tokens are ids and that joining pair $i$ gives $256 + i$.
 #
-# A long text repeats its words: work out each distinct word once.
+# A long text repeats its words: work out each distinct word once. (It saves you time; nobody counts it.)
 #
 # **Predict first.** With `[(97, 97), (256, 97)]`, what are the ids of `"aaaaa"`? (97 is `a`.)
 

@@ -429,8 +429,8 @@ def _head_axis(mask):
 
 @mistake(
     "multi_head_attention",
-    hint="You divide by the root of the whole width. How many terms does the dot product of "
-    "one head have?",
+    hint="You divide by the root of a width of all heads together. How many terms does the dot "
+    "product of one head have?",
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1] / x.shape[-1]), k, v, mask)",
@@ -441,7 +441,7 @@ def scales_by_the_model_width(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="You divide by the root of H*d, all columns together. How many terms does the dot "
+    hint="You divide by the root of a width of all heads together. How many terms does the dot "
     "product of one head have?",
     keeps=0.65,
     replace=(

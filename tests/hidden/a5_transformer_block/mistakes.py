@@ -331,7 +331,8 @@ def no_path_through_the_mean(): ...
 
 @mistake(
     "layer_norm_backward",
-    hint="Your dx is not orthogonal to the normalized x: the path through sigma is missing.",
+    hint="Your dx is not orthogonal to the normalized x. The path through sigma is missing, or it "
+    "is mean(g) · mean(x̂), which is 0: the product of two means is not the mean(g · x̂).",
     replace=(" - through_variance", ""),
 )
 def no_path_through_the_variance(): ...
@@ -400,7 +401,8 @@ def variance_term_without_xhat(): ...
 
 @mistake(
     "layer_norm_backward",
-    hint="The product of two means is not the mean of a product: mean(g · x̂).",
+    hint="Your dx is not orthogonal to the normalized x. The path through sigma is missing, or it "
+    "is mean(g) · mean(x̂), which is 0: the product of two means is not the mean(g · x̂).",
     replace=(
         "(g * xhat).mean(dim=-1, keepdim=True)",
         "through_mean * xhat.mean(dim=-1, keepdim=True)",
