@@ -33,6 +33,8 @@ _SAYS_RIGHT = re.compile(r"\bright\b", re.IGNORECASE)
 """What is in a hint that says that the answers are right: "Right numbers, but …"."""
 _SIZES = {"cost of flops", "cost of largest", "cost of peak"}
 """Costs that are larger where more is computed or held than needed, in however many steps."""
+_SAME = 0.01
+"""Roundings up to which two answers were computed in the same way."""
 _RAISES = re.compile(r".*?, line \d+, in \S+: (?:raise|assert)\b")
 """The innermost frame of an error that a statement raises which does nothing else."""
 
@@ -182,18 +184,10 @@ def has_telling_values(
     """Whether a mistake answers enough telling values in some tests, in the calls that the
     student's runs reach.
     """
-    count = sum(
-        [
-            count_telling(
-                zip(
-                    record.run(test).calls[: len(answer.failed[test].calls)],
-                    answer.key_runs[test].calls,
-                    strict=False,
-                )
-            )
-            for test in tests
-        ]
-    )
+    count = 0
+    for test in tests:
+        runs = answer.failed[test], record.run(test), answer.key_runs[test]
+        count += count_telling(zip(*[run.calls for run in runs], strict=False))
     return count >= FEWEST_TELLING
 
 
@@ -236,6 +230,8 @@ def explains(
         return all(_have_equal_flops(*pair) for pair in calls)
     if bool(mistake_ways) != bool(student_ways):
         return False
+    if not mistake_ways and not _agree_below_rounding(calls, key_run.calls):
+        return False
     # The number of operations counts only where nothing else is larger: a student who leaves out
     # checks makes up for some, and one who makes large tensors needs more of them.
     telling_ways = mistake_ways - {"cost of operations"} or mistake_ways
@@ -256,6 +252,23 @@ def explains(
         # a mistake that writes into an argument says nothing of gradients that are wrong besides
         return "gradient" not in student_ways
     return all(gradients_agree(*pair) for pair in calls)
+
+
+def _agree_below_rounding(
+    calls: Iterable[tuple[Call, Call]], key_calls: Iterable[Call]
+) -> bool:
+    """Whether a student's answers are nearer to a mistake's than to the answer key's, where all are
+    equal up to rounding: a test that allows less than rounding has failed both, and any two answers
+    of half precision are near each other.
+    """
+    for (student_call, mistake_call), key_call in zip(calls, key_calls, strict=False):
+        if student_call.fault is not None or mistake_call.fault is not None:
+            continue
+        to_the_mistake = distance(student_call.result, mistake_call.result)
+        to_the_key = distance(student_call.result, key_call.result)
+        if to_the_mistake > max(_SAME, to_the_key / 2):
+            return False
+    return True
 
 
 def _dtypes_agree(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:

@@ -2,8 +2,9 @@
 
 Zeros, ones, NaN, truth values and texts have many causes: a mask that is turned round and one that
 is filled with a number too large both answer 0 where 1 is right. So have small whole numbers, which
-are indices and ids of tokens. Who answers 0.3127, 1.844 and 2.09 as a mistake does has hardly made
-another one.
+are indices and ids of tokens, and numbers that stand in the arguments: where a variance is far too
+large, all that is left of a normalized token is the shift that was passed in. Who answers 0.3127,
+1.844 and 2.09 as a mistake does has hardly made another one.
 """
 
 from __future__ import annotations
@@ -56,36 +57,53 @@ def are_close(first: Any, second: Any) -> np.ndarray[Any, Any]:
     return close
 
 
-def count_telling(calls: Iterable[tuple[Call, Call]]) -> int:
-    """How many telling values are in the answers to some calls, each counted once in a call.
+def count_telling(calls: Iterable[tuple[Call, Call, Call]]) -> int:
+    """How many telling values are in a mistake's answers to some calls, each counted once in a
+    call.
 
     Args:
-        calls: a mistake's calls, each with the answer key's.
+        calls: the student's, which have the arguments, a mistake's, and the answer key's.
     """
     count = 0
-    for call, key_call in calls:
+    for student_call, call, key_call in calls:
         if call.fault is None and key_call.fault is None:
-            count += len(_telling_values(call.result, key_call.result))
+            values = _telling_values(call.result, key_call.result)
+            if values:
+                given = student_call.arguments, student_call.keywords
+                count += len(values - _values_in(given))
     return count
 
 
-def _telling_values(wrong: Any, right: Any) -> set[Any]:
+def _values_in(arguments: Any) -> set[float]:
+    """The numbers in the arguments of a call."""
+    found = set[float]()
+    for leaf in leaves(arguments):
+        numbers = _as_array(leaf)
+        if numbers is not None and numbers.dtype.kind in "iuf":
+            found |= _rounded(numbers.ravel())
+    return found
+
+
+def _rounded(numbers: np.ndarray[Any, Any]) -> set[float]:
+    """Some numbers with four digits: rounding makes no further value of a number."""
+    return {float(f"{number:.4g}") for number in numbers.tolist()}
+
+
+def _telling_values(wrong: Any, right: Any) -> set[float]:
     """The values of a wrong answer that tell something. Of an answer in another form than the
     right one all values may.
     """
     wrong_leaves, right_leaves = leaves(wrong), leaves(right)
     if len(wrong_leaves) != len(right_leaves):
         right_leaves = [None] * len(wrong_leaves)
-    values = set[Any]()
+    values = set[float]()
     for leaf, right_leaf in zip(wrong_leaves, right_leaves, strict=True):
         numbers, right_numbers = _as_array(leaf), _as_array(right_leaf)
         if numbers is None:
             continue
         if right_numbers is None or right_numbers.shape != numbers.shape:
             right_numbers = np.full(numbers.shape, np.nan)  # near no number
-        found = numbers[find_telling(numbers, right_numbers)]
-        # rounding makes no further value of a number
-        values |= {float(f"{number:.4g}") for number in found.tolist()}
+        values |= _rounded(numbers[find_telling(numbers, right_numbers)])
     return values
 
 

@@ -720,6 +720,17 @@ def test_rounding_depends_on_the_dtype(
     assert answers_agree(mine, theirs, right) is expected
 
 
+@pytest.mark.parametrize(("factor", "expected"), [(1.004, "coarse"), (0.996, "")])
+def test_below_rounding_a_mistake_is_named_that_is_nearer_than_the_answer_key(
+    factor: float, expected: str
+) -> None:
+    """A test that allows less than half precision's rounding, 1 %, has failed both."""
+    student = {"half": (1.003 * RIGHT).half()}
+    mistakes: dict[str, Answers] = {"coarse": {"half": (factor * RIGHT).half()}}
+    first = name(student, mistakes).first
+    assert (first.mistake if first else "") == expected
+
+
 def test_distance_is_measured_in_roundings_of_the_coarser_dtype() -> None:
     assert distance(
         torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])

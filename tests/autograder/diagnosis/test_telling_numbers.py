@@ -44,9 +44,20 @@ def test_each_value_of_an_answer_counts_once(
 ) -> None:
     """Of an answer in another shape all values count."""
     call, key_call = (Call("f", (), {}, result=answer) for answer in (wrong, right))
-    assert count_telling([(call, key_call)]) == count
+    assert count_telling([(call, call, key_call)]) == count
 
 
 def test_an_error_has_no_numbers() -> None:
     error = Call("f", (), {}, fault=StudentError("IndexError", "3.75"))
-    assert count_telling([(error, Call("f", (), {}, result=0.5))]) == 0
+    assert count_telling([(error, error, Call("f", (), {}, result=0.5))]) == 0
+
+
+def test_numbers_of_the_arguments_tell_nothing() -> None:
+    """0.75 and 0.3 are passed in, and 0.41 was computed: of a mistake whose run was stored without
+    its arguments the student's call has them.
+    """
+    shift = torch.tensor([0.75, 0.3])
+    student = Call("f", (torch.ones(2, 2),), {"beta": shift})
+    wrong = Call("f", (), {}, result=torch.tensor([[0.75, 0.3], [0.41, 0.3]]))
+    right = Call("f", (), {}, result=torch.full((2, 2), 2.5))
+    assert count_telling([(student, wrong, right)]) == 1

@@ -436,8 +436,8 @@ def tokens_do_not_see_themselves(): ...
 
 @mistake(
     "causal_attention",
-    hint="-10000 is a score like any other: of a row that sees nothing it is the largest one. What has "
-    "weight 0 beside every score?",
+    hint="A finite number for a hidden score, such as -10000, is a score like any other: of a row "
+    "that sees nothing it is the largest one. What has weight 0 beside every score?",
     replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e4)"),
 )
 def hidden_scores_are_finite(): ...

@@ -608,8 +608,8 @@ def future_scores_are_zero(): ...
 
 @mistake(
     "tiled_attention",
-    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 "
-    "beside every score?",
+    hint="A finite number for a hidden score, such as -10000, is a score like any other, and may be "
+    "the largest of a row. What has weight 0 beside every score?",
     replace=('rows + (n_k - n_q), float("-inf"))', "rows + (n_k - n_q), -1e4)"),
 )
 def future_scores_are_finite(): ...
@@ -617,8 +617,9 @@ def future_scores_are_finite(): ...
 
 @mistake(
     "tiled_attention",
-    hint="-1000000 is a score like any other: of a row that sees nothing it is the largest one, and "
-    "has the weight 1. What has weight 0 beside every score, and is told from all?",
+    hint="A finite number for a hidden score, such as -1000000, is a score like any other: of a row "
+    "that sees nothing it is the largest one, and has the weight 1. What has weight 0 beside every "
+    "score, and is told from all?",
     replace=('rows + (n_k - n_q), float("-inf"))', "rows + (n_k - n_q), -1e6)"),
 )
 def future_scores_are_minus_a_million(): ...
@@ -2293,8 +2294,8 @@ def masked_scores_are_zero(): ...
 
 @mistake(
     "triton_attention",
-    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 "
-    "beside every score?",
+    hint="A finite number for a hidden score, such as -10000, is a score like any other, and may be "
+    "the largest of a row. What has weight 0 beside every score?",
     replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e4)"),
 )
 def masked_scores_are_finite(): ...
@@ -2302,8 +2303,9 @@ def masked_scores_are_finite(): ...
 
 @mistake(
     "triton_attention",
-    hint="-1000000 is a score like any other: of a row that sees nothing it is the largest one, and "
-    "has the weight 1. What has weight 0 beside every score, and is told from all?",
+    hint="A finite number for a hidden score, such as -1000000, is a score like any other: of a row "
+    "that sees nothing it is the largest one, and has the weight 1. What has weight 0 beside every "
+    "score, and is told from all?",
     replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e6)"),
 )
 def masked_scores_are_minus_a_million(): ...

@@ -1579,7 +1579,8 @@ def keys_without_values(): ...
 
 @mistake(
     "kv_cache_bytes",
-    hint="Query heads are counted. What is stored are key and value heads, and these may be few.",
+    hint="Query heads are counted, or the whole model width. What is stored are key and value heads, "
+    "and these may be few.",
     shows=ignores("config.num_kv_heads"),
     replace=("config.num_kv_heads", "config.num_heads"),
 )
