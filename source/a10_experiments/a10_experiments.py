@@ -1241,7 +1241,8 @@ def power_law_forecast(sizes, losses, new_size, floor=0.0):
 
     Raises:
         ValueError: as many sizes as losses are needed (both in the message), two
-            different sizes, each of the sizes above 0, and losses above the floor.
+            different sizes, each of the sizes and new_size above 0, and losses above
+            the floor.
     """
     ### BEGIN SOLUTION
     if len(sizes) != len(losses):

@@ -988,7 +988,8 @@ expect(
 #    text, prompt and new tokens, is read again like a prompt (*recompute*).
 # 2. **Admit.** While there is somebody in the queue and fewer than `max_running` are running: the first in the queue is
 #    admitted if the blocks for its whole text so far are free, **those not counted that running texts are about to
-#    take in this step**. If it does not fit, nobody behind it may overtake: admission ends for this round.
+#    take in this step**, texts that were admitted in this round among them. If it does not fit, nobody behind it may
+#    overtake: admission ends for this round.
 # 3. If nobody is running now, the first in the queue does not fit into the empty cache: `ValueError`.
 # 4. **Step.** Every running text feeds what the cache does not have yet: `text[cache.length(name):]`. That is one token
 #    for most, and everything for those just admitted. Each takes its likeliest next token.
@@ -1407,7 +1408,8 @@ def beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id):
 
 # %% check="beam_search"
 # A model that knows only the last token: after 0 comes 1 with 0.6 or 2 with 0.4, …
-table = torch.tensor([[0.0, 0.6, 0.4], [0.3, 0.3, 0.4], [0.95, 0.05, 0.0]]).log()
+table = torch.tensor([[0.0, 0.6, 0.4], [0.3, 0.3, 0.4], [0.95, 0.05, 0.0]])
+table = table.clamp(min=1e-9).log()  # logits are finite
 
 
 def last_token_only(chunks):

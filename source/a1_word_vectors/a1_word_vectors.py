@@ -1070,7 +1070,7 @@ def encode_bpe(word, merges):
     Returns:
         A list of str that glued together give the word; [] for the empty word. As long
         as any two neighbours are a pair of the list, the pair of the lowest rank is
-        joined, everywhere, from left to right.
+        joined, everywhere or one place at a time, from left to right.
 
     Source: the lecture, "Tokenization"; Sennrich et al., 2016.
     """

@@ -959,7 +959,7 @@ def explain_memory_figure(n, num_heads, claimed):
         (bytes_per_element, binary_divisions): an element size out of 1, 2, 4 and 8 and
         a number from 0 to 4, such that the bytes of the weights, divided
         binary_divisions times by 1024 and 4 - binary_divisions times by 1000, are
-        claimed when rounded to three decimals (an exact half either way). (…, 0) is an
+        claimed when rounded to three decimals (an exact half as you like). (…, 0) is an
         honest TB, (…, 4) an honest TiB, all between is no unit. None where nothing
         gives the figure.
     """

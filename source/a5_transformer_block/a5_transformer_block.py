@@ -852,8 +852,8 @@ def rotary_positions(x, positions, theta=10000.0):
 
     Args:
         x: [..., N, d], queries or keys; d even.
-        positions: [N], or [B, N] where x is [B, H, N, d] (no caller gives [B, N] with
-            another x); whole numbers, not necessarily 0, 1, 2, …
+        positions: [N], or [B, N] where x is [B, H, N, d], and beside no other x; whole
+            numbers, not necessarily 0, 1, 2, …
         theta: the base; pair i turns by the angle position * theta ** (-2i / d).
 
     Returns:

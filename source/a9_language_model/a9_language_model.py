@@ -1059,7 +1059,7 @@ def clip_gradients(gradients, max_norm):
     """Scale gradients down to a global norm (Pascanu et al., 2013).
 
     Args:
-        gradients: list of tensors of any shapes.
+        gradients: list of tensors of any shapes, at least one.
         max_norm: c, above 0.
 
     Returns:

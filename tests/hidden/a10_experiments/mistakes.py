@@ -285,6 +285,15 @@ def drops_from_learned_positions_alone(): ...
 
 @mistake(
     "training_flops",
+    hint="The number of parts plays a part. A part is a piece of the batch: all parts together cost "
+    "what the batch costs.",
+    replace=('3 * setup["batch"]', '3 * setup["parts"] * setup["batch"]'),
+)
+def counts_each_part_as_a_batch(): ...
+
+
+@mistake(
+    "training_flops",
     hint="A step is a forward and a backward pass, and a backward pass costs two forward passes.",
     replace=("return 3 * setup", "return setup"),
     keeps=0.5,

@@ -541,7 +541,8 @@ def starts_without_holding(): ...
 
 @mistake(
     "reserved_bytes",
-    hint="Your numbers count tokens. Bytes are asked for: what does one token take?",
+    hint="bytes_per_element plays no part in your numbers. Bytes are asked for: what does one token "
+    "take?",
     replace=("token = kv_bytes_a_token(config, bytes_per_element)", "token = 1"),
     shows=part("needed", ignores("bytes_per_element")),
 )

@@ -826,8 +826,8 @@ def one_kernel_computes_all_gradients(): ...
 
 @mistake(
     "causal_attention_backward",
-    hint="The last tile of keys is ragged: mask the store of dk, or it writes into the next head, or past "
-    "the end.",
+    hint="A last tile is ragged, of keys or of queries: mask each store of dk and of dq, or it writes "
+    "into the next head, or past the end.",
     replace=(
         "tl.store(dk_ptr + k_places, dk, mask=k_inside)",
         "tl.store(dk_ptr + k_places, dk)",
@@ -838,8 +838,8 @@ def dk_is_stored_without_mask(): ...
 
 @mistake(
     "causal_attention_backward",
-    hint="The last tile of queries is ragged: mask the store of dq, or it writes into the next head, or "
-    "past the end.",
+    hint="A last tile is ragged, of keys or of queries: mask each store of dk and of dq, or it writes "
+    "into the next head, or past the end.",
     replace=(
         "tl.store(dq_ptr + q_places, dq, mask=q_inside)",
         "tl.store(dq_ptr + q_places, dq)",
@@ -935,6 +935,18 @@ def dv_is_scaled(): ...
 
 
 # --- split_decode
+
+
+@mistake(
+    "split_decode",
+    hint="What a part leaves is kept in half precision. Its sum of values is not divided yet, and "
+    "float16 ends at 65504: keep it in float32 until the merge.",
+    replace=(
+        "torch.empty(batch, heads, splits, d, dtype=torch.float32",
+        "torch.empty(batch, heads, splits, d, dtype=q.dtype",
+    ),
+)
+def parts_are_kept_in_half_precision(): ...
 
 
 @mistake(

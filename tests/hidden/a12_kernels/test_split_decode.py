@@ -98,7 +98,8 @@ def test_each_part_has_its_keys(student):
 @points(0.5)
 def test_half_precision(student):
     """float16 in, float16 out; lse, and all sums, in float32. d = 64. Then each product of a query
-    and a key is 90000, which float16 has no number for.
+    and a key is 90000; then a part adds up 32 values of 20000. float16 has no number for
+    either.
     """
     q, k, v = (t.half() for t in _inputs(1, 2, 64, 64))
     (o, lse, _), launch = student.launch("split_decode", q, k, v, 2)
@@ -110,6 +111,11 @@ def test_half_precision(student):
     (o, _, _), launch = student.launch("split_decode", q, large, v, 2)
     means = v.float().mean(dim=2).half()
     assert_answer(o, means, launch, atol=2e-3, rtol=2e-3, what="o of equal scores")
+    q, k, v = (t.half() for t in _inputs(1, 1, 64, 16))
+    v = (20000 + 1000 * v.float()).half()
+    (o, _, _), launch = student.launch("split_decode", q, k, v, 2)
+    expected = _whole(q, k, v)[0].half()
+    assert_answer(o, expected, launch, atol=0, rtol=2e-3, what="o of large values")
 
 
 @points(2.5)

@@ -1449,8 +1449,8 @@ def predicts_the_center(): ...
 @mistake(
     "skip_gram_loss",
     keeps=0.65,
-    hint="One table for both roles: then each word predicts itself. Use the context table for "
-    "the candidates.",
+    hint="The context table plays no part in your loss. With one table for both roles each word "
+    "predicts itself: use the context table for the candidates.",
     shows=ignores("context_table"),
     replace=(
         "if center_ids.shape != context_ids.shape:",
@@ -1953,8 +1953,7 @@ def joins_from_the_end(): ...
 
 @mistake(
     "embed",
-    hint="You take the rows 0, 1, 2, … whatever the tokens are. The id picks the row, not "
-    "the position.",
+    hint="Your rows are the same whatever the tokens are. The id picks the row, not the position.",
     shows=ignores("ids"),
     replace=(
         "table[ids]",

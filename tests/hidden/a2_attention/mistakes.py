@@ -935,6 +935,15 @@ def steps_are_reshaped_and_not_transposed(): ...
 
 @mistake(
     "single_query_attention",
+    hint="You divide by d / 2. In Python `d ** 1/2` is (d ** 1) / 2: write `d ** 0.5`, or math.sqrt.",
+    keeps=0.65,
+    replace=("/ math.sqrt(q.shape[0])", "/ (q.shape[0] ** 1/2)"),
+)
+def single_divides_by_half_the_width(): ...
+
+
+@mistake(
+    "single_query_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
     shows=right_once_scaled("q", "q[0]**-0.5"),
     keeps=0.65,

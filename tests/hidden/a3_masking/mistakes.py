@@ -409,8 +409,8 @@ def attends_to_itself(): ...
 @mistake(
     "cross_attention",
     keeps=0.65,
-    hint="Let one key dominate the search and look at what is mixed: is it that token's key "
-    "or its value?",
+    hint="Another w_v changes nothing in your answer. Let one key dominate the search and look at "
+    "what is mixed: is it that token's value?",
     shows=ignores("w_v"),
     replace=("k, v = x_kv @ w_k, x_kv @ w_v", "k = v = x_kv @ w_k"),
 )

@@ -166,6 +166,18 @@ def splits_the_first_sentence_only(): ...
 
 @mistake(
     "merge_heads",
+    hint="You read the axes as [B, N, H, d], and they are [B, H, N, d]: a row of yours holds all "
+    "tokens of a head.",
+    replace=(
+        "x.transpose(1, 2).reshape(batch, n, num_heads * d_head)",
+        "x.reshape(batch, num_heads, n * d_head)",
+    ),
+)
+def reads_tokens_and_heads_the_other_way_round(): ...
+
+
+@mistake(
+    "merge_heads",
     hint="Your rows hold several tokens of one head. Before the last two axes can be joined, the "
     "heads must stand "
     "next to d. (A round trip with a split of the same kind hides this.)",

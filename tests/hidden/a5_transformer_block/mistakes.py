@@ -479,7 +479,8 @@ def gamma_in_its_own_gradient(): ...
 
 @mistake(
     "layer_norm_backward",
-    hint="The last two come in the other order: dgamma, then dbeta.",
+    hint="The second of your results is the same whatever x is, as dbeta is. The order is dx, dgamma, "
+    "dbeta, and dgamma is a sum of dy times the normalized x.",
     shows=part(1, ignores("x")),
     keeps=0.65,
     replace=("dgamma.to(dtype), dbeta.to(dtype)", "dbeta.to(dtype), dgamma.to(dtype)"),
@@ -904,7 +905,8 @@ def momentum_of_its_own(): ...
 
 @mistake(
     "batch_norm",
-    hint="The new statistics are those of the last batch. They should remember the earlier ones.",
+    hint="Other running statistics change nothing in the new ones. These should remember the earlier "
+    "batches.",
     shows=part(1, ignores("running_mean")),
     keeps=0.65,
     replace=[
@@ -2057,7 +2059,8 @@ def post_norms_swapped(): ...
 
 @mistake(
     "post_norm_block",
-    hint="The norm behind the MLP is missing: your result is not normalized.",
+    hint="ln2_gamma plays no part in your answer. Behind the MLP stands a norm, with ln2's "
+    "parameters.",
     shows=ignores("params.ln2_gamma"),
     replace=('layer_norm(y + computed, p["ln2_gamma"], p["ln2_beta"])', "y + computed"),
 )
@@ -2066,7 +2069,8 @@ def post_without_the_last_norm(): ...
 
 @mistake(
     "post_norm_block",
-    hint="The norm behind the attention is missing: the MLP reads raw sums.",
+    hint="ln1_gamma plays no part in your answer. Behind the attention stands a norm, with ln1's "
+    "parameters: without it the MLP reads raw sums.",
     shows=ignores("params.ln1_gamma"),
     replace=('layer_norm(x + attended, p["ln1_gamma"], p["ln1_beta"])', "x + attended"),
 )
@@ -2349,7 +2353,8 @@ def pre_without_the_second_norm(): ...
 
 @mistake(
     "pre_norm_block",
-    hint="The norm in front of the attention is missing.",
+    hint="ln1_gamma plays no part in your answer. In front of the attention stands a norm, with "
+    "ln1's parameters.",
     shows=ignores("params.ln1_gamma"),
     replace=('layer_norm(x, p["ln1_gamma"], p["ln1_beta"])', "x"),
 )
@@ -2375,6 +2380,16 @@ def pre_with_a_final_norm(): ...
     replace=("num_heads, mask)", "num_heads)"),
 )
 def pre_forgets_the_mask(): ...
+
+
+@mistake(
+    "pre_norm_block",
+    hint="Your block is causal whatever mask it gets: without one all is allowed, and the caller's "
+    "counts.",
+    keeps=0.65,
+    replace=("num_heads, mask)", "num_heads, causal_mask(x.shape[1]))"),
+)
+def pre_always_causal(): ...
 
 
 @mistake(

@@ -2446,7 +2446,8 @@ def averages_before_the_norm(): ...
 
 @mistake(
     "vit_logits",
-    hint="The norm after the last block is missing.",
+    hint="lnf_gamma plays no part in your answer. After the last block stands a norm, with lnf's "
+    "parameters.",
     shows=ignores("params.lnf_gamma"),
     keeps=0.65,
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"])', "x"),
@@ -2456,7 +2457,7 @@ def forgets_the_norm_at_the_end(): ...
 
 @mistake(
     "vit_logits",
-    hint="Positions are missing: the model sees a bag of patches.",
+    hint="The table of positions is not read. Without it the model sees a bag of patches.",
     shows=ignores("params.positions"),
     replace=(' + params["positions"]', ""),
 )

@@ -1425,6 +1425,19 @@ def _two_axes(mask):
 
 @mistake(
     "ragged_positions",
+    hint="The padding of the whole row is taken off every column. Only the padding in front of a "
+    "token counts, wherever else there is some.",
+    replace=(
+        "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+        "(torch.arange(mask.shape[1]) - (~mask).sum(dim=1, keepdim=True))"
+        ".clamp(min=0).masked_fill(~mask, 0)",
+    ),
+)
+def takes_all_padding_off(): ...
+
+
+@mistake(
+    "ragged_positions",
     hint="These are columns. A row with two pads in front has its position 0 in column 2.",
     replace=(
         "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
@@ -1623,7 +1636,7 @@ def forgets_the_batch(): ...
 
 @mistake(
     "kv_cache_bytes",
-    hint="These are elements. How many bytes has one?",
+    hint="bytes_per_element plays no part in your answer. How many bytes has an element?",
     shows=ignores("bytes_per_element"),
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch"),
     keeps=0.65,

@@ -996,7 +996,8 @@ def has_the_exact_gelu(): ...
 
 @mistake(
     "language_model",
-    hint="The norm in front of the head is missing.",
+    hint="lnf_gamma plays no part in your answer. In front of the head stands a norm, with lnf's "
+    "parameters.",
     shows=ignores("params.lnf_gamma"),
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @', "x @"),
 )
@@ -1005,7 +1006,8 @@ def forgets_the_last_norm(): ...
 
 @mistake(
     "language_model",
-    hint="Positions are missing: the model cannot tell in which order the tokens came.",
+    hint="The table of positions is not read. Without it the model cannot tell in which order the "
+    "tokens came.",
     shows=ignores("params.positions"),
     replace=(' + params["positions"][start : start + n]', ""),
 )
@@ -1540,6 +1542,15 @@ def makes_windows_too_short(): ...
 
 # ── learning_rate
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@mistake(
+    "learning_rate",
+    hint="The warm-up is divided by W + 1, as in nanoGPT: it ends below the peak. Here step t has the "
+    "share (t + 1) / W.",
+    replace=("(step + 1) / warmup", "(step + 1) / (warmup + 1)"),
+)
+def divides_the_warm_up_by_one_more(): ...
 
 
 @mistake(
