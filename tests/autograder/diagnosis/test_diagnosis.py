@@ -725,7 +725,7 @@ def test_below_rounding_a_mistake_is_named_that_is_nearer_than_the_answer_key(
     factor: float, expected: str
 ) -> None:
     """A test that allows less than half precision's rounding, 1 %, has failed both."""
-    student = {"half": (1.003 * RIGHT).half()}
+    student: Answers = {"half": (1.003 * RIGHT).half()}
     mistakes: dict[str, Answers] = {"coarse": {"half": (factor * RIGHT).half()}}
     first = name(student, mistakes).first
     assert (first.mistake if first else "") == expected
