@@ -85,8 +85,14 @@ def _values_in(arguments: Any) -> set[float]:
 
 
 def _rounded(numbers: np.ndarray[Any, Any]) -> set[float]:
-    """Some numbers with four digits: rounding makes no further value of a number."""
-    return {float(f"{number:.4g}") for number in numbers.tolist()}
+    """Some numbers with four digits, 0 and what is not finite left out: rounding makes no further
+    value of a number.
+    """
+    wide = numbers.astype(np.float64)
+    # below 1e-300 there are not four digits
+    wide = wide[np.isfinite(wide) & (np.abs(wide) > 1e-300)]
+    digit = 10.0 ** (np.floor(np.log10(np.abs(wide))) - 3)
+    return set(np.unique(np.round(wide / digit) * digit).tolist())
 
 
 def _telling_values(wrong: Any, right: Any) -> set[float]:
