@@ -530,7 +530,7 @@ class PagedCache:
         Args:
             name: which text.
             layer: which layer.
-            k, v: [H_kv, c, d], c >= 1, in any floating dtype.
+            k, v: [H_kv, c, d], both with one c >= 1, in any floating dtype.
 
         Raises:
             ValueError: k or v is not [H_kv, c, d] (its shape in the message), or more
@@ -1245,8 +1245,8 @@ class PrefixIndex:
         ### END SOLUTION
 
     def evict(self):
-        """Give back all blocks that only the index holds, and forget them. What the index
-        knows behind such a block it may keep or forget.
+        """Give back all blocks that only the index holds, and forget them. What the
+        index knows behind such a block it may keep or forget.
 
         Returns:
             int, how many.

@@ -614,7 +614,7 @@ def causal_attention_backward(q, k, v, o, lse, do):
         = 0, and adds nothing to dk and dv. One kernel computes dk and dv, with a
         program for each tile of 32 keys of a head; another one dq, with one for each
         tile of 32 queries. Each gradient is stored once and never loaded, without
-        atomics. The wrapper computes nothing itself.
+        atomics; hidden tiles may be visited. The wrapper computes nothing itself.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
