@@ -188,7 +188,9 @@ def has_telling_values(
     for test in tests:
         runs = answer.failed[test], record.run(test), answer.key_runs[test]
         count += count_telling(zip(*[run.calls for run in runs], strict=False))
-    return count >= FEWEST_TELLING
+        if count >= FEWEST_TELLING:
+            return True
+    return False
 
 
 def explains(

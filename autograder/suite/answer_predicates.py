@@ -20,6 +20,7 @@ from autograder.suite.sight import (
     Unseen,
     look,
     make_predicate,
+    make_predicate_at,
     read_factor,
 )
 from autograder.wire.libraries import dtype_name
@@ -98,9 +99,7 @@ def part(place: int | str, predicate: Predicate) -> Predicate:
             raise Unseen
         return verdict
 
-    where = f"at `[{place!r}]`"
-    said = predicate.said and f"{where} {predicate.said}"
-    return make_predicate(f"{where} {predicate.text}", holds, said)
+    return make_predicate_at(f"at `[{place!r}]`", predicate, holds)
 
 
 def sums_to_one(*axes: int) -> Predicate:

@@ -20,6 +20,7 @@ from autograder.suite.sight import (
     Unseen,
     look,
     make_predicate,
+    make_predicate_at,
     read_factor,
 )
 from autograder.wire.libraries import is_tensor, loaded_torch
@@ -217,9 +218,7 @@ def through_unit(argument: str, predicate: Predicate) -> Predicate:
             raise Unseen
         return verdict
 
-    where = f"with a unit matrix as `{argument}`"
-    said = predicate.said and f"{where} {predicate.said}"
-    return make_predicate(f"{where} {predicate.text}", holds, said)
+    return make_predicate_at(f"with a unit matrix as `{argument}`", predicate, holds)
 
 
 def right_with(text: str, /, **changes: Change) -> Predicate:

@@ -130,16 +130,22 @@ class Predicate:
         return Predicate(text, lambda sight: not self.holds(sight), parts, said="")
 
 
-def make_predicate(
-    text: str, holds: Callable[[Sight], bool], said: str | None = None
+def make_predicate(text: str, holds: Callable[[Sight], bool]) -> Predicate:
+    """A predicate that is made of no others."""
+    return Predicate(text, holds, frozenset([text]), text)
+
+
+def make_predicate_at(
+    where: str, predicate: Predicate, holds: Callable[[Sight], bool]
 ) -> Predicate:
-    """A predicate that is not joined from others by `&`.
+    """What a predicate says of a part of an answer, or of an answer to other arguments.
 
     Args:
-        said: what a student reads of it, where that is not its text.
+        where: the part, or the other arguments, in words.
     """
-    parts = frozenset([text])
-    return Predicate(text, holds, parts, text if said is None else said)
+    text = f"{where} {predicate.text}"
+    said = predicate.said and f"{where} {predicate.said}"
+    return Predicate(text, holds, frozenset([text]), said)
 
 
 def look(predicate: Predicate, sight: Sight) -> bool | None:

@@ -285,7 +285,7 @@ def drops_from_learned_positions_alone(): ...
 
 @mistake(
     "training_flops",
-    hint="The number of parts plays a part. A part is a piece of the batch: all parts together cost "
+    hint="The number of parts changes your answer. A part is a piece of the batch: all parts together cost "
     "what the batch costs.",
     replace=('3 * setup["batch"]', '3 * setup["parts"] * setup["batch"]'),
 )
